@@ -15,6 +15,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from quarterdeck.errors import PreconditionFailed
+
 #: Seconds without a byte after which a pipe is given up.
 PIPE_SILENCE_S = 30.0
 _STEP_BYTES = 1 << 16
@@ -65,6 +67,20 @@ def read_bytes(
         raise UnreadableFileError(str(error.strerror)) from error
     finally:
         os.close(descriptor)
+
+
+def private(path: Path, doing: str) -> Callable[[os.stat_result], None]:
+    """What ``read_bytes`` requires of a file with keys: it is this user's own, and nobody else may read or change it.
+    Raises PreconditionFailed where it is not.
+    """
+
+    def require(seen: os.stat_result) -> None:
+        if seen.st_uid != os.geteuid():
+            raise PreconditionFailed(doing, f"it belongs to user {seen.st_uid}", "use a file of your own")
+        if seen.st_mode & 0o077:
+            raise PreconditionFailed(doing, "other users may read or change it", f"chmod 600 {path}")
+
+    return require
 
 
 def read_text(path: Path, largest_bytes: int, *, pipe_silence_s: float | None = None) -> str:

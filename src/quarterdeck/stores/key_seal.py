@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import secrets
 import sqlite3
 from dataclasses import dataclass, field
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from quarterdeck.api.belongings import AddonManifests, PlaneSecrets
 from quarterdeck.errors import Corrupt, PreconditionFailed
-from quarterdeck.input_files import PIPE_SILENCE_S, UnreadableFileError, read_bytes
+from quarterdeck.input_files import PIPE_SILENCE_S, UnreadableFileError, private, read_bytes
 from quarterdeck.stores.sqlite_file import in_words, opened, transaction
 
 if TYPE_CHECKING:
@@ -48,15 +47,8 @@ class Key:
 def read_key(path: Path) -> Key:
     """The key in a file. Raises PreconditionFailed unless the file is the user's own and no other user may read it."""
     doing = f"reading the key file {path}"
-
-    def require_private(seen: os.stat_result) -> None:
-        if seen.st_uid != os.geteuid():
-            raise PreconditionFailed(doing, f"it belongs to user {seen.st_uid}", "use a file of your own")
-        if seen.st_mode & 0o077:
-            raise PreconditionFailed(doing, "other users may read or change it", f"chmod 600 {path}")
-
     try:
-        secret = read_bytes(path, _LONGEST, pipe_silence_s=PIPE_SILENCE_S, require=require_private).strip()
+        secret = read_bytes(path, _LONGEST, pipe_silence_s=PIPE_SILENCE_S, require=private(path, doing)).strip()
     except UnreadableFileError as error:
         raise PreconditionFailed(doing, str(error), f"put it there, or unset {KEY_FILE}") from error
     if len(secret) < _SHORTEST:

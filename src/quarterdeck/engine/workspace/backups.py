@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from quarterdeck.drivers.backup_stores import open_backup_store
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import InvalidInput, PreconditionFailed
 from quarterdeck.files import file_errors, write_temporary
-from quarterdeck.input_files import PIPE_SILENCE_S, UnreadableFileError, read_bytes
+from quarterdeck.input_files import PIPE_SILENCE_S, UnreadableFileError, private, read_bytes
 
 _SECRET_PREFIX = "AGE-SECRET-KEY-1"  # noqa: S105 - how such keys begin, not one of them
 _LONGEST_FILE = 64 * 1024
@@ -77,12 +77,7 @@ async def backup_keys(home: Path) -> BackupKeys:
 def _keys(path: Path) -> BackupKeys:
     if not path.exists():
         _make(path)
-    with file_errors(f"reading the key file {path}"):
-        mode = path.stat().st_mode & 0o777
-    if mode & 0o077:
-        seen = f"other users may use it: its mode is {mode:o}"
-        raise PreconditionFailed(f"reading the key file {path}", seen, f"run 'chmod 600 {path}'")
-    own, *others = read_identities(path)
+    own, *others = _identities(path, require=private(path, _reading(path)))
     return BackupKeys(path=path, own=own, others=tuple(others))
 
 
@@ -102,9 +97,19 @@ def _make(path: Path) -> None:
 
 def read_identities(path: Path) -> tuple[str, ...]:
     """The private keys of age in a file, as ``age-keygen`` writes it. Raises PreconditionFailed."""
-    doing = f"reading the key file {path}"
+    return _identities(path)
+
+
+def _reading(path: Path) -> str:
+    return f"reading the key file {path}"
+
+
+def _identities(path: Path, *, require: Callable[[os.stat_result], None] | None = None) -> tuple[str, ...]:
+    doing = _reading(path)
     try:
-        content = read_bytes(path, _LONGEST_FILE, pipe_silence_s=PIPE_SILENCE_S).decode(errors="replace")
+        content = read_bytes(path, _LONGEST_FILE, pipe_silence_s=PIPE_SILENCE_S, require=require).decode(
+            errors="replace"
+        )
     except UnreadableFileError as error:
         raise PreconditionFailed(doing, str(error), "give the file with the private key of the backups") from error
     found = tuple(each.strip() for each in content.splitlines() if each.strip().startswith(_SECRET_PREFIX))
