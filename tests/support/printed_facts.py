@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -34,8 +35,8 @@ from quarterdeck.app import (
     Verification,
     changes,
 )
-from quarterdeck.app.backup.backups import BackupList, BackupRange, Backups, TakenBackup
-from quarterdeck.app.backup.restores import RestorePlan, Restores
+from quarterdeck.app.backup.backups import BackupList, Backups, TakenBackup
+from quarterdeck.app.backup.restores import Restores
 from quarterdeck.app.drains import Drain
 from quarterdeck.app.etcd.care import EtcdCare
 from quarterdeck.app.looks import Looks
@@ -43,8 +44,6 @@ from quarterdeck.app.nodes import WorkerNodes
 from quarterdeck.app.plane_status import summary
 from quarterdeck.app.plane_watch import WatchedPlane
 from quarterdeck.app.site.sites import Sites, Used
-from quarterdeck.backup.chain import FullBackup, KeyHash, ObjectReference
-from quarterdeck.backup.proof import Proof
 from quarterdeck.cli.commands import services
 from quarterdeck.engine.background.certificates import Decided
 from quarterdeck.engine.status import Leader, Status
@@ -62,6 +61,7 @@ from quarterdeck.model.units import Machine
 from quarterdeck.planner.planner import plan
 from quarterdeck.stores.port import Event, EventType
 from quarterdeck.upstream.catalog import UpstreamProgram
+from support.backup_facts import FULL, PLAN, PROOF, RANGE
 from support.cli_lab import Cli
 from support.fake_face import books
 
@@ -257,52 +257,15 @@ def _changes(patch: pytest.MonkeyPatch) -> None:
 
 
 def _backups(patch: pytest.MonkeyPatch) -> None:
-    at, where = datetime(2026, 1, 31, 12, tzinfo=UTC), "file:///backups"
-    proof = Proof(at=at, revision=7, keys=3, size_bytes=4096, hashes=1, incomparable=0, seconds=0.5)
-    stored = ObjectReference(name="demo/1/data/2", sha256="", size_bytes=100)
-    known = KeyHash(value=255, revision=5, compact_revision=1)
-    full = FullBackup(
-        cluster="main",
-        epoch=0,
-        revision=5,
-        at=at,
-        etcd_version="3.6.16",
-        database_bytes=4096,
-        hash=known,
-        stored=stored,
-    )
-    taken = TakenBackup(plane="demo", store=where, revision=7, full=full, size_bytes=100, whole_plane=True)
-    stretch = BackupRange(
-        cluster="main",
-        epoch=0,
-        first=5,
-        last=7,
-        first_at=at,
-        last_at=at,
-        fulls=1,
-        size_bytes=100,
-        whole_plane=True,
-    )
-    planned = RestorePlan(
-        plane="demo",
-        store=where,
-        folder="demo/1",
-        epoch=1,
-        from_epoch=0,
-        revision=7,
-        seen=9,
-        at=at,
-        proof=proof,
-    )
+    taken = TakenBackup(plane="demo", store=PLAN.store, revision=1040, full=FULL, size_bytes=7, whole_plane=True)
+    found = BackupList(plane="demo", store=PLAN.store, recipients=("age1x",), ranges=(RANGE,))
 
     async def nothing(*_: object, **__: object) -> None: ...
 
     patch.setattr(Backups, "create", answer(taken))
-    patch.setattr(
-        Backups, "list", answer(BackupList(plane="demo", store=where, recipients=("age1x",), ranges=(stretch,)))
-    )
-    patch.setattr(Backups, "verify", answer(proof))
-    patch.setattr(Restores, "plan", answer(planned))
+    patch.setattr(Backups, "list", answer(found))
+    patch.setattr(Backups, "verify", answer(PROOF))
+    patch.setattr(Restores, "plan", answer(replace(PLAN, plane="demo")))
     patch.setattr(Restores, "start", nothing)
 
 

@@ -138,10 +138,7 @@ async def test_while_the_store_is_away_changes_wait_on_the_disk_and_a_compaction
     async with lab.recording() as recorder:
         await lab.all_stored(recorder)
         lab.store.away()
-        for _ in range(5):
-            lab.cluster.write(3)
-            reached = lab.cluster.revision
-            await until(lambda: _spooled(lab) >= reached)  # noqa: B023
+        await spool_pieces(lab, 5)
         assert recorder_failures(lab) == {Side.STORE}
         lab.cluster.compacted = lab.cluster.revision
     # It is killed, and the next one starts while the store is still away.
@@ -155,6 +152,14 @@ async def test_while_the_store_is_away_changes_wait_on_the_disk_and_a_compaction
         await until(lambda: not [*(tmp_path / "spool/main").iterdir()])
     assert (lab.told.gaps, len(lab.told.fulls)) == ([], 1)
     await check_all(lab, begins)
+
+
+async def spool_pieces(lab: RecordingLab, count: int) -> None:
+    """Write so many times, each time once what was written before is on the disk."""
+    for _ in range(count):
+        lab.cluster.write(3)
+        reached = lab.cluster.revision
+        await until(lambda: _spooled(lab) >= reached)  # noqa: B023
 
 
 def recorder_failures(lab: RecordingLab) -> set[Side]:
@@ -428,10 +433,7 @@ async def test_a_spooled_piece_that_is_damaged_is_read_from_etcd_again(lab: Reco
     async with lab.recording() as recorder:
         await lab.all_stored(recorder)
         lab.store.away()
-        for _ in range(4):
-            lab.cluster.write(3)
-            reached = lab.cluster.revision
-            await until(lambda: _spooled(lab) >= reached)  # noqa: B023
+        await spool_pieces(lab, 4)
     path = sorted((lab.folder / "spool/main").iterdir())[1]
     content = bytearray(path.read_bytes())
     content[-5] ^= 1
