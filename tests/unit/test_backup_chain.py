@@ -91,6 +91,15 @@ async def test_what_was_added_is_read_by_another_process() -> None:
     assert (moment.full.revision, [each.last for each in moment.increments], moment.revision) == (10, [20, 30], 25)
 
 
+async def test_a_link_that_another_process_added_is_seen() -> None:
+    store = MemoryObjects()
+    begun = await written(store, link(full(10)))
+    chains = ChainStore(store, "uid", "alpha")
+    assert not await chains.continues(begun)
+    longer = await chains.append(begun, link(steps(11, 20)))
+    assert (await chains.continues(begun), await chains.continues(longer)) == (True, False)
+
+
 async def test_of_two_writers_one_is_overtaken() -> None:
     store = MemoryObjects()
     chains = ChainStore(store, "uid", "alpha")

@@ -297,6 +297,10 @@ class ChainStore:
                     return chain
                 chain = chain.with_link(self._checked(name, content, chain), _hash(content))
 
+    async def continues(self, chain: Chain) -> bool:
+        """Whether there is a link behind a chain, by one request: ``read`` lists all links."""
+        return await self._store.exists(self._name(chain.length + 1))
+
     async def append(self, chain: Chain, link: ChainLink) -> Chain:
         """Add a link, and with it make its objects part of the backup. Raises LeaseLost where another writer was first,
         and PreconditionFailed for a link that drops what a kept backup needs.

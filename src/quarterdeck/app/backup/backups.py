@@ -157,9 +157,8 @@ class Backups:
 
 
 async def _until_covered(plane: ControlPlane, backups: OpenBackups, epoch: int, revision: int) -> TakenBackup:
-    chain: Chain | None = None
+    chain = await backups.chains.read()
     while True:
-        chain = await backups.chains.read(chain)
         with suppress(NotFound):
             moment = chain.at_revision(MAIN, revision, epoch)
             if chain.belongings_at(revision, epoch) is not None:
@@ -172,6 +171,8 @@ async def _until_covered(plane: ControlPlane, backups: OpenBackups, epoch: int, 
                     whole_plane=True,
                 )
         await asyncio.sleep(_LOOK)
+        if await backups.chains.continues(chain):
+            chain = await backups.chains.read(chain)
 
 
 def ranges_of(chain: Chain) -> tuple[BackupRange, ...]:

@@ -18,7 +18,7 @@ from quarterdeck.backup.sealing import Identities, Recipients
 from quarterdeck.drivers.backup_stores import open_backup_store
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import InvalidInput, PreconditionFailed
-from quarterdeck.files import file_errors, write_temporary
+from quarterdeck.files import file_errors, write_secret, write_temporary
 from quarterdeck.input_files import PIPE_SILENCE_S, UnreadableFileError, private, read_bytes
 
 _SECRET_PREFIX = "AGE-SECRET-KEY-1"  # noqa: S105 - how such keys begin, not one of them
@@ -129,12 +129,8 @@ async def add_identities(home: Path, added: tuple[str, ...]) -> None:
     if not new:
         return
     lines = (keys.own, *keys.others, *new)
-
-    def write() -> None:
-        with file_errors("adding a key of backups"):
-            write_temporary(keys.path, "\n".join(lines).encode() + b"\n", mode=0o600).replace(keys.path)
-
-    await asyncio.to_thread(write)
+    with file_errors("adding a key of backups"):
+        await asyncio.to_thread(write_secret, keys.path, "\n".join(lines).encode() + b"\n")
 
 
 def store_options(plane: ControlPlane) -> Mapping[str, str]:
