@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 from support.conditions import until
 from support.hosts_lab import why_not
-from support.nodes_lab.joined import joined
+from support.nodes_lab.joined import KUBELET, joined
 from support.nodes_lab.programs import programs
 from support.nodes_lab.steady import Nodes, used
 from support.plane_lab import PlaneLab, managed, plane_lab
@@ -44,7 +44,7 @@ spec:
   placement: {{site: n1}}
   healing: {{budget: 9}}
   nodes:
-    kubeletConfiguration: {{failCgroupV1: false}}
+    kubeletConfiguration: {KUBELET}
 """
 
 

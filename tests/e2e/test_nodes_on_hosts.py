@@ -10,7 +10,7 @@ import pytest
 from support.conditions import until
 from support.hosts_lab import LabHost, why_not
 from support.hosts_planes import HostsPlanes, hosts_planes
-from support.nodes_lab.joined import joined
+from support.nodes_lab.joined import KUBELET, joined
 from support.nodes_lab.programs import Programs, programs
 from support.nodes_lab.steady import Nodes, used
 from support.nodes_lab.streams import streams
@@ -35,7 +35,7 @@ spec:
   placement: {{site: north}}
   healing: {{budget: 9}}
   nodes:
-    kubeletConfiguration: {{failCgroupV1: false}}
+    kubeletConfiguration: {KUBELET}
 """
 
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from support.conditions import until
 from support.hosts_lab import why_not
-from support.nodes_lab.joined import joined
+from support.nodes_lab.joined import KUBELET, joined
 from support.nodes_lab.programs import programs
 from support.nodes_lab.steady import Nodes, used
 from support.plane_lab import managed, plane_lab
@@ -32,7 +32,7 @@ spec:
   extraArgs:
     kubeControllerManager: {{cluster-signing-duration: 4m}}
   nodes:
-    kubeletConfiguration: {{failCgroupV1: false}}
+    kubeletConfiguration: {KUBELET}
 """
 
 

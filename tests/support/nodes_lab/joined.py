@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -16,6 +17,17 @@ from support.nodes_lab.machines import NodeMachines
 from support.nodes_lab.programs import Programs
 from support.nodes_lab.steady import Nodes
 from support.plane_lab import PlaneLab
+
+#: ``spec.nodes.kubeletConfiguration`` of planes whose nodes are machines of this lab, as a flow of YAML. They have
+#: cgroups of version 1, and their disk is the host's: a kubelet that counted the other files of the host would evict
+#: pods where less than 15 % is free (kubernetes: pkg/kubelet/apis/config/v1beta1/defaults.go, DefaultEvictionHard).
+KUBELET = json.dumps(
+    {
+        "failCgroupV1": False,
+        "evictionHard": {"nodefs.available": "0%", "nodefs.inodesFree": "0%", "imagefs.available": "0%"},
+        "imageGCHighThresholdPercent": 100,
+    }
+)
 
 
 @contextmanager
