@@ -12,7 +12,14 @@ from pydantic import BaseModel
 from pages.declared import PLAIN, comments, models_in, summary, table
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.output import backups, base, controllers, operations, planes, sites, status
-from quarterdeck.api.output.backups import BackupKeyResult, BackupResult, BackupRow, BackupVerification, RestoreResult
+from quarterdeck.api.output.backups import (
+    BackupDifference,
+    BackupKeyResult,
+    BackupResult,
+    BackupRow,
+    BackupVerification,
+    RestoreResult,
+)
 from quarterdeck.api.output.base import NamedOutput
 from quarterdeck.api.output.controllers import ControllerSetRow, VerificationResult
 from quarterdeck.api.output.operations import ApplyPlan, ChangePlan, ChangeResult, KeyResult, OperationRow, StepsPlan
@@ -92,6 +99,7 @@ OUTPUTS: Mapping[str, tuple[Printed, ...]] = {
     "backup create": (Printed(BackupResult),),
     "backup list": (Printed(BackupRow, many=True),),
     "backup verify": (Printed(BackupVerification),),
+    "backup diff": (Printed(BackupDifference),),
     "backup key": (Printed(BackupKeyResult),),
     "etcd check": (Printed(MemberHashRow, many=True),),
     "etcd remove-member": _CHANGE,

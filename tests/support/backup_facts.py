@@ -5,10 +5,36 @@ from __future__ import annotations
 from quarterdeck.app.backup.backups import BackupRange
 from quarterdeck.app.backup.restores import RestorePlan
 from quarterdeck.backup.chain import FullBackup, KeyHash, ObjectReference
+from quarterdeck.backup.contents import DifferenceKind, resource_path
+from quarterdeck.backup.kubernetes.object_changes import ComparedMoment, MomentDifference, ObjectChange
 from quarterdeck.backup.proof import Proof
 from support.databases import AT
 
 PROOF = Proof(at=AT, revision=1040, keys=1200, size_bytes=5 << 20, hashes=2, incomparable=0, seconds=1.25)
+BEFORE, AFTER = ComparedMoment(0, 1040, AT), ComparedMoment(0, 1052, AT)
+
+
+def _change(kind: DifferenceKind, path: str, *, recreated: bool = False) -> ObjectChange:
+    found = resource_path(f"/registry/{path}".encode())
+    assert found is not None, path
+    return ObjectChange(kind, found, recreated)
+
+
+LOSSES = MomentDifference(
+    BEFORE,
+    AFTER,
+    (
+        *(_change(DifferenceKind.ADDED, f"configmaps/default/later-{number}") for number in range(5)),
+        _change(DifferenceKind.CHANGED, "apps.example/widgets/default/one"),
+        _change(DifferenceKind.REMOVED, "clusterroles/reader"),
+        _change(DifferenceKind.CHANGED, "leases/kube-node-lease/node-1"),
+        _change(DifferenceKind.ADDED, "events/default/one.17"),
+        _change(DifferenceKind.ADDED, "pods/default/web-1"),
+        _change(DifferenceKind.CHANGED, "pods/default/web-0", recreated=True),
+        _change(DifferenceKind.CHANGED, "pods/default/web-2"),
+    ),
+)
+NOTHING_LOST = MomentDifference(AFTER, AFTER, ())
 PLAN = RestorePlan(
     plane="alpha",
     store="s3://planes",
@@ -19,6 +45,7 @@ PLAN = RestorePlan(
     seen=1052,
     at=AT,
     proof=PROOF,
+    losses=LOSSES,
 )
 FULL = FullBackup(
     cluster="main",

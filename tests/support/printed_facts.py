@@ -36,6 +36,7 @@ from quarterdeck.app import (
     changes,
 )
 from quarterdeck.app.backup.backups import BackupList, Backups, TakenBackup
+from quarterdeck.app.backup.objects import BackedUpObjects
 from quarterdeck.app.backup.restores import Restores
 from quarterdeck.app.drains import Drain
 from quarterdeck.app.etcd.care import EtcdCare
@@ -61,7 +62,7 @@ from quarterdeck.model.units import Machine
 from quarterdeck.planner.planner import plan
 from quarterdeck.stores.port import Event, EventType
 from quarterdeck.upstream.catalog import UpstreamProgram
-from support.backup_facts import FULL, PLAN, PROOF, RANGE
+from support.backup_facts import FULL, LOSSES, PLAN, PROOF, RANGE
 from support.cli_lab import Cli
 from support.fake_face import books
 
@@ -265,6 +266,7 @@ def _backups(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Backups, "create", answer(taken))
     patch.setattr(Backups, "list", answer(found))
     patch.setattr(Backups, "verify", answer(PROOF))
+    patch.setattr(BackedUpObjects, "diff", answer(LOSSES))
     patch.setattr(Restores, "plan", answer(replace(PLAN, plane="demo")))
     patch.setattr(Restores, "start", nothing)
 

@@ -91,6 +91,68 @@ class BackupKeyResult(OutputModel):
     public_key: str
 
 
+class ChangedObject(NamedOutput):
+    """An object that two moments of a backup do not have alike."""
+
+    #: The object's name.
+    name: str
+    #: `added`, `removed` or `changed`: what happened to it from the earlier moment to the later one.
+    change: str
+    #: Whether a changed object is another one than before: it was deleted and created again.
+    recreated: bool
+    #: The resource, such as `configmaps`.
+    resource: str
+    #: The API group, where etcd's key has one: that of custom resources; null for most upstream kinds.
+    group: str | None
+    #: The object's namespace; null for one without.
+    namespace: str | None
+
+    @property
+    @override
+    def full_name(self) -> str:
+        kind = f"{self.resource}.{self.group}" if self.group else self.resource
+        return "/".join(filter(None, ("object", kind, self.namespace, self.name)))
+
+
+class ComparedPoint(OutputModel):
+    """A moment of a backup that was compared."""
+
+    #: The epoch of the cluster.
+    epoch: int
+    #: The etcd revision.
+    revision: int
+    #: When that revision, or a later one, was backed up.
+    backed_up_at: Instant
+
+
+class BackupDifference(OutputModel):
+    """How the objects of a plane differ between two moments of its backup."""
+
+    #: The plane's name.
+    plane: str
+    #: The moment of `--at`.
+    before: ComparedPoint
+    #: The moment of `--and`.
+    after: ComparedPoint
+    #: The objects that differ, in the order of their keys.
+    objects: tuple[ChangedObject, ...]
+    #: The number of those that are left out without `--all`: events, leases and other records of programs.
+    left_out: int
+
+
+class RestoreLosses(OutputModel):
+    """What the newest moment of a backup has otherwise than the moment that is restored."""
+
+    #: The newest moment of the backup.
+    newest: ComparedPoint
+    #: What happened to objects since the restored moment, and is undone: without events, leases and other records of
+    #: programs.
+    objects: tuple[ChangedObject, ...]
+    #: Pods (NAMESPACE/NAME) that were created since. They go on running on their nodes, and the restored plane does not
+    #: know them.
+    pods_created_later: tuple[str, ...]
+
+
 class RestoreResult(NamedOutput):
     """A plane whose etcd was restored from a backup."""
 
@@ -104,6 +166,8 @@ class RestoreResult(NamedOutput):
     backed_up_at: Instant
     #: The number of later revisions that were observed, and are lost; null for a moment of an earlier epoch.
     lost_revisions: int | None
+    #: What is lost, in objects; null where it could not be determined.
+    losses: RestoreLosses | None
     #: The URL of the backup store.
     store: str
 

@@ -1,4 +1,4 @@
-"""Taking, listing and verifying backups."""
+"""Taking, listing and verifying backups, and looking into them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ import typer
 from quarterdeck.api.output.backups import BackupKeyResult, BackupResult, BackupRow, BackupVerification
 from quarterdeck.app.backup.backups import BackupList, BackupRange
 from quarterdeck.cli.arguments import Name, OutputOption, UnnamedOption
-from quarterdeck.cli.context import Output, UnnamedOutput, go_inside
+from quarterdeck.cli.context import Output, UnnamedOutput, err, go_inside
 from quarterdeck.cli.durations import duration_option
 from quarterdeck.cli.groups import command, group
+from quarterdeck.cli.object_text import COLUMNS as OBJECT_COLUMNS
+from quarterdeck.cli.object_text import difference_lines, difference_result, sort_out
 from quarterdeck.cli.open_home import call
 from quarterdeck.cli.output import Column, done, show
 from quarterdeck.cli.readable import size, when
 
-app = group("Take, list and verify the backups of a plane.")
+app = group("Take, list, verify and look into the backups of a plane.")
 
 _COLUMNS: tuple[Column[BackupRow], ...] = (
     Column("cluster", lambda row: row.cluster),
@@ -30,15 +32,12 @@ _COLUMNS: tuple[Column[BackupRow], ...] = (
     Column("restores", lambda row: "whole plane" if row.whole_plane else "data"),
 )
 
+_MOMENT = "'latest', an etcd revision, or a time with its zone, such as 2026-01-31T12:00:00Z."
 #: The moment of a backup that a command is about.
-MomentOption = Annotated[
-    str,
-    typer.Option(
-        "--to",
-        metavar="MOMENT",
-        help="The moment: 'latest', an etcd revision, or a time with its zone, such as 2026-01-31T12:00:00Z.",
-    ),
-]
+MomentOption = Annotated[str, typer.Option("--to", metavar="MOMENT", help=f"The moment: {_MOMENT}")]
+AtOption = Annotated[str, typer.Option("--at", metavar="MOMENT", help=f"The moment: {_MOMENT}", show_default=False)]
+AndOption = Annotated[str, typer.Option("--and", metavar="MOMENT", help="The moment to compare it with.")]
+AllOption = Annotated[bool, typer.Option("--all", help="Also list events, leases and other records of programs.")]
 
 
 @command(app, "backup create alpha")
@@ -88,6 +87,27 @@ def verify(name: Name, to: MomentOption = "latest", output: UnnamedOption = Unna
         f" {size(proof.size_bytes)}, {proof.hashes} hashes are those that the members had ({proof.seconds:.1f} s)"
     )
     done(result, output, text)
+
+
+@command(app, "backup diff alpha --at 2026-01-31T12:00:00Z")
+def diff(
+    name: Name,
+    at: AtOption,
+    to: AndOption = "latest",
+    everything: AllOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """List the objects that were added, removed or changed between two moments."""
+    found = call(lambda face: face.backups.objects.diff(name, at=at, to=to))
+    chosen = sort_out(found.changes, everything=everything)
+    result = difference_result(name, found, chosen)
+    if output.for_people:
+        for line in difference_lines(found, chosen):
+            err.print(line, highlight=False, soft_wrap=True)
+    if output.for_people or output is Output.NAME:
+        show(result.objects, OBJECT_COLUMNS, output, empty="no object differs")
+    else:
+        done(result, UnnamedOutput(output.value), "")
 
 
 @command(app, "backup key")
