@@ -18,6 +18,8 @@ from quarterdeck.api.output.backups import (
     BackupResult,
     BackupRow,
     BackupVerification,
+    KubernetesObject,
+    ObjectBroughtBack,
     RestoreResult,
 )
 from quarterdeck.api.output.base import NamedOutput
@@ -100,6 +102,7 @@ OUTPUTS: Mapping[str, tuple[Printed, ...]] = {
     "backup list": (Printed(BackupRow, many=True),),
     "backup verify": (Printed(BackupVerification),),
     "backup diff": (Printed(BackupDifference),),
+    "backup get": (Printed(KubernetesObject), Printed(ObjectBroughtBack, when="--apply")),
     "backup key": (Printed(BackupKeyResult),),
     "etcd check": (Printed(MemberHashRow, many=True),),
     "etcd remove-member": _CHANGE,
@@ -144,6 +147,7 @@ NO_FACTS: Mapping[str, str] = {
 _ELSEWHERE: Mapping[type[BaseModel], str] = {
     ControlPlane: "the resource, as `apply` reads it; without a name a `List` of them, unless there is just one plane",
     Site: "the resource, as `apply` reads it",
+    KubernetesObject: "the object, as kubectl prints it",
     Probe: "[the probe's part of a report](../report-schema.md#probe), with times in Unix seconds and empty `samples`",
     Report: "[the report](../report-schema.md)",
 }

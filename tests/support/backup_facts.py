@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from quarterdeck.app.backup.backups import BackupRange
+from quarterdeck.app.backup.objects import BackedUpObject, BringBack
 from quarterdeck.app.backup.restores import RestorePlan
 from quarterdeck.backup.chain import FullBackup, KeyHash, ObjectReference
 from quarterdeck.backup.contents import DifferenceKind, resource_path
+from quarterdeck.backup.kubernetes.bring_back import FieldChange, Owner
 from quarterdeck.backup.kubernetes.object_changes import ComparedMoment, MomentDifference, ObjectChange
 from quarterdeck.backup.proof import Proof
+from quarterdeck.kube.port import ApiResource
 from support.databases import AT
 
 PROOF = Proof(at=AT, revision=1040, keys=1200, size_bytes=5 << 20, hashes=2, incomparable=0, seconds=1.25)
@@ -35,6 +38,31 @@ LOSSES = MomentDifference(
     ),
 )
 NOTHING_LOST = MomentDifference(AFTER, AFTER, ())
+FOUND = BackedUpObject(
+    plane="alpha",
+    moment=BEFORE,
+    resource=ApiResource("", "v1", "ConfigMap", "configmaps", namespaced=True),
+    namespace="default",
+    name="settings",
+    document={
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "settings", "namespace": "default", "uid": "u1"},
+        "data": {"text": "a value", "lines": "one\ntwo\n"},
+    },
+)
+CREATES = BringBack(object=FOUND, uid="", manifest={}, dropped=(Owner("apps/v1", "Deployment", "web", "uid-of-web"),))
+CHANGES = BringBack(
+    object=FOUND,
+    uid="u2",
+    manifest={},
+    changes=(
+        FieldChange("data.lines", None, "x" * 100),
+        FieldChange("data.text", "another [bold]value", "a value"),
+        FieldChange("data.password", None, None, hidden=True),
+    ),
+    left=(FieldChange("data.later", "x", None),),
+)
 PLAN = RestorePlan(
     plane="alpha",
     store="s3://planes",

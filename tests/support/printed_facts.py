@@ -62,7 +62,7 @@ from quarterdeck.model.units import Machine
 from quarterdeck.planner.planner import plan
 from quarterdeck.stores.port import Event, EventType
 from quarterdeck.upstream.catalog import UpstreamProgram
-from support.backup_facts import FULL, LOSSES, PLAN, PROOF, RANGE
+from support.backup_facts import CHANGES, FOUND, FULL, LOSSES, PLAN, PROOF, RANGE
 from support.cli_lab import Cli
 from support.fake_face import books
 
@@ -267,6 +267,9 @@ def _backups(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Backups, "list", answer(found))
     patch.setattr(Backups, "verify", answer(PROOF))
     patch.setattr(BackedUpObjects, "diff", answer(LOSSES))
+    patch.setattr(BackedUpObjects, "get", answer(FOUND))
+    patch.setattr(BackedUpObjects, "plan", answer(CHANGES))
+    patch.setattr(BackedUpObjects, "bring_back", nothing)
     patch.setattr(Restores, "plan", answer(replace(PLAN, plane="demo")))
     patch.setattr(Restores, "start", nothing)
 

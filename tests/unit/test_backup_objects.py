@@ -192,7 +192,7 @@ async def test_moments_are_named_as_for_a_restore(
 
     monkeypatch.setattr(objects, "open_backups", open_backups)
     await home.store.create(new_control_plane("alpha", site="east"))
-    its = BackedUpObjects(home, Restores(home, cast("Any", None)))
+    its = BackedUpObjects(home, cast("Any", None), Restores(home, cast("Any", None)))
     found = await its.diff("alpha", at="4", to="5")
     assert (found.before.revision, found.after.revision) == (4, 5)
     assert (await its.diff("alpha", at="4")).after.revision == LAST

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
-from support.backup_facts import FULL, LOSSES, NOTHING_LOST, PLAN, PROOF, RANGE
+from support.backup_facts import CHANGES, CREATES, FOUND, FULL, LOSSES, NOTHING_LOST, PLAN, PROOF, RANGE
 from support.cli_lab import Cli
 from support.golden import Golden
 
 from quarterdeck.app.backup.backups import BackupList, Backups, TakenBackup
-from quarterdeck.app.backup.objects import BackedUpObjects
+from quarterdeck.app.backup.objects import BackedUpObject, BackedUpObjects, BringBack
 from quarterdeck.app.backup.restores import RestorePlan, Restores
 from quarterdeck.backup.kubernetes.object_changes import MomentDifference
 from quarterdeck.backup.proof import Proof
@@ -258,3 +258,79 @@ def test_a_difference_needs_a_moment(differing: Cli) -> None:
     said = differing("backup", "diff", "alpha")
     assert said.code == 2
     assert "--at" in said.err
+
+
+# --- objects --------------------------------------------------------------------------------------------------------
+
+
+GET = ("backup", "get", "alpha", "configmap", "default/settings", "--at", "1040")
+
+
+@dataclass
+class Asked:
+    """What the face was asked for; ``plan`` is what it plans."""
+
+    plan: BringBack = CREATES
+    calls: list[str] = field(default_factory=list)
+
+
+@pytest.fixture
+def asked(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Asked:
+    made = Asked()
+
+    async def get(_: BackedUpObjects, name: str, kind: str, object_: str, *, at: str) -> BackedUpObject:
+        assert (name, kind, object_, at) == ("alpha", "configmap", "default/settings", "1040")
+        made.calls.append("get")
+        return FOUND
+
+    async def plan(_: BackedUpObjects, found: BackedUpObject) -> BringBack:
+        assert found is FOUND
+        made.calls.append("plan")
+        return made.plan
+
+    async def bring_back(_: BackedUpObjects, plan: BringBack) -> None:
+        assert plan is made.plan
+        made.calls.append("bring back")
+
+    cli.plane("alpha")
+    for each in (get, plan, bring_back):
+        monkeypatch.setattr(BackedUpObjects, each.__name__, each)
+    return made
+
+
+def test_an_object_is_printed_as_yaml_or_json(cli: Cli, asked: Asked, golden: Golden) -> None:
+    said = cli(*GET)
+    assert (said.code, said.err) == (0, "")
+    golden(said.out)
+    assert json.loads(cli(*GET, "-o", "json").out) == FOUND.document
+    assert asked.calls == ["get", "get"], "nothing is brought back"
+
+
+@pytest.mark.parametrize("plan", [CREATES, CHANGES], ids=["gone", "exists"])
+def test_what_bringing_an_object_back_does_is_said_before_anybody_consents(
+    cli: Cli, asked: Asked, plan: BringBack, golden: Golden
+) -> None:
+    asked.plan = plan
+    said = cli(*GET, "--apply")
+    assert said.code == 4, "there is nobody to ask"
+    assert asked.calls == ["get", "plan"]
+    golden(said.err)
+    done = cli(*GET, "--apply", "--yes")
+    assert (done.code, asked.calls[2:]) == (0, ["get", "plan", "bring back"])
+    golden(done.out)
+
+
+def test_an_object_of_which_the_plane_has_all_is_left_alone(cli: Cli, asked: Asked, golden: Golden) -> None:
+    asked.plan = replace(CHANGES, changes=())
+    said = cli(*GET, "--apply")
+    assert (said.code, asked.calls) == (0, ["get", "plan"])
+    golden(said.out)
+
+
+def test_what_was_brought_back_can_be_read_by_programs(cli: Cli, asked: Asked) -> None:
+    created = json.loads(cli(*GET, "--apply", "--yes", "-o", "json").out)
+    assert (created["action"], created["droppedOwners"]) == ("created", ["Deployment/web"])
+    asked.plan = CHANGES
+    changed = json.loads(cli(*GET, "--apply", "--yes", "-o", "json").out)
+    assert changed["changedFields"] == ["data.lines", "data.text", "data.password"]
+    assert (changed["action"], changed["leftFields"], changed["revision"]) == ("changed", ["data.later"], 1040)

@@ -74,6 +74,8 @@ ARGUMENTS: dict[tuple[str, str], tuple[str, ...]] = {
     ("backup list", ""): ("demo",),
     ("backup verify", ""): ("demo",),
     ("backup diff", ""): ("demo", "--at", "1040"),
+    ("backup get", ""): ("demo", "cm", "settings", "--at", "1040"),
+    ("backup get", "--apply"): ("demo", "cm", "settings", "--at", "1040", "--yes"),
     ("backup key", ""): (),
     ("etcd check", ""): ("demo",),
     ("etcd remove-member", ""): ("demo", "77", "--yes"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pydantic import ConfigDict, JsonValue
+from pydantic.alias_generators import to_camel
 from typing_extensions import override
 
 from quarterdeck.api.output.base import Instant, NamedOutput, OutputModel
@@ -138,6 +140,50 @@ class BackupDifference(OutputModel):
     objects: tuple[ChangedObject, ...]
     #: The number of those that are left out without `--all`: events, leases and other records of programs.
     left_out: int
+
+
+class KubernetesObject(OutputModel):
+    """An object of Kubernetes, with all its fields."""
+
+    model_config = ConfigDict(extra="allow", alias_generator=to_camel)
+
+    #: The API group and version.
+    api_version: str
+    #: The kind.
+    kind: str
+    #: The metadata.
+    metadata: dict[str, JsonValue]
+
+
+class ObjectBroughtBack(NamedOutput):
+    """An object that was brought back from a backup."""
+
+    #: The object's name.
+    name: str
+    #: The plane's name.
+    plane: str
+    #: `created`, `changed`, or `unchanged` where the plane had all of it.
+    action: str
+    #: The resource, such as `configmaps`.
+    resource: str
+    #: The API group; "" for the core group.
+    group: str
+    #: The object's namespace; null for one without.
+    namespace: str | None
+    #: The etcd revision as of which it is.
+    revision: int
+    #: The paths of fields that changed.
+    changed_fields: tuple[str, ...]
+    #: The paths of fields that were not as they are now, and stay so: they were added since.
+    left_fields: tuple[str, ...]
+    #: Owners (KIND/NAME) that no longer exist: it does not name them any more.
+    dropped_owners: tuple[str, ...]
+
+    @property
+    @override
+    def full_name(self) -> str:
+        kind = f"{self.resource}.{self.group}" if self.group else self.resource
+        return "/".join(filter(None, ("object", kind, self.namespace, self.name)))
 
 
 class RestoreLosses(OutputModel):

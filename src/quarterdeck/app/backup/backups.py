@@ -80,7 +80,7 @@ class Backups:
         self._home = home
         self._engine = engine
         self.restores = Restores(home, engine)
-        self.objects = BackedUpObjects(home, self.restores)
+        self.objects = BackedUpObjects(home, engine, self.restores)
 
     async def create(self, name: str, *, timeout: float = 600.0) -> TakenBackup:
         """Return once everything that was acknowledged before this call can be restored. The manager of the plane backs

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated
 
 import typer
 
 from quarterdeck.api.output.backups import BackupKeyResult, BackupResult, BackupRow, BackupVerification
 from quarterdeck.app.backup.backups import BackupList, BackupRange
-from quarterdeck.cli.arguments import Name, OutputOption, UnnamedOption
-from quarterdeck.cli.context import Output, UnnamedOutput, err, go_inside
+from quarterdeck.app.backup.objects import BackedUpObject
+from quarterdeck.cli.arguments import Name, OutputOption, UnnamedOption, Yes
+from quarterdeck.cli.bring_back_text import bring_back_lines, bring_back_result
+from quarterdeck.cli.context import ObjectOutput, Output, UnnamedOutput, err, go_inside, out, plain
 from quarterdeck.cli.durations import duration_option
 from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.object_text import COLUMNS as OBJECT_COLUMNS
 from quarterdeck.cli.object_text import difference_lines, difference_result, sort_out
-from quarterdeck.cli.open_home import call
+from quarterdeck.cli.open_home import call, go_inside_to_drive
 from quarterdeck.cli.output import Column, done, show
 from quarterdeck.cli.readable import size, when
+from quarterdeck.cli.work import confirm
+from quarterdeck.yaml_text import dumped
 
 app = group("Take, list, verify and look into the backups of a plane.")
 
@@ -38,6 +43,26 @@ MomentOption = Annotated[str, typer.Option("--to", metavar="MOMENT", help=f"The 
 AtOption = Annotated[str, typer.Option("--at", metavar="MOMENT", help=f"The moment: {_MOMENT}", show_default=False)]
 AndOption = Annotated[str, typer.Option("--and", metavar="MOMENT", help="The moment to compare it with.")]
 AllOption = Annotated[bool, typer.Option("--all", help="Also list events, leases and other records of programs.")]
+
+TypeArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="TYPE",
+        help="The resource type as kubectl takes it: plural, singular or short name, or PLURAL.GROUP.",
+        show_default=False,
+    ),
+]
+ObjectArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="[NAMESPACE/]NAME", help="The object. Its namespace is 'default' if none is given.", show_default=False
+    ),
+]
+ApplyOption = Annotated[bool, typer.Option("--apply", help="Bring it back into the plane, after confirmation.")]
+FormatOption = Annotated[
+    ObjectOutput | None,
+    typer.Option("-o", "--output", help="Output format (default: yaml; with --apply, a sentence)."),
+]
 
 
 @command(app, "backup create alpha")
@@ -108,6 +133,54 @@ def diff(
         show(result.objects, OBJECT_COLUMNS, output, empty="no object differs")
     else:
         done(result, UnnamedOutput(output.value), "")
+
+
+@command(
+    app,
+    "backup get alpha configmap default/settings --at 2026-01-31T12:00:00Z",
+    "backup get alpha configmap default/settings --at 2026-01-31T12:00:00Z --apply",
+)
+def get(
+    name: Name,
+    kind: TypeArgument,
+    object_: ObjectArgument,
+    at: AtOption,
+    apply: ApplyOption = False,
+    yes: Yes = False,
+    output: FormatOption = None,
+) -> None:
+    """Print an object as it was at a moment, without its managedFields, or bring it back into the plane.
+
+    An apiserver on a copy of the data decodes it, on this host; the plane is not touched. With --apply, an object that
+    is gone is created, without its uid and status. One that exists is changed by server-side apply: fields that were
+    added since stay.
+    """
+    if apply:
+        go_inside_to_drive(name)
+    found = call(lambda face: face.backups.objects.get(name, kind, object_, at=at))
+    if apply:
+        _bring_back(found, yes=yes, output=output)
+    elif output is ObjectOutput.JSON:
+        out.print_json(json.dumps({**found.document}))
+    else:
+        plain(dumped({**found.document}, sort_keys=False), end="")
+
+
+def _bring_back(found: BackedUpObject, *, yes: bool, output: ObjectOutput | None) -> None:
+    plan = call(lambda face: face.backups.objects.plan(found))
+    for line in bring_back_lines(plan):
+        plain(line, err)
+    action = "created" if not plan.uid else "unchanged" if plan.changes_nothing else "changed"
+    if not plan.changes_nothing:
+        asked = f"change {found.called} of plane" if plan.uid else f"create {found.called} in plane"
+        confirm(f"{asked} {found.plane}?", yes=yes)
+        call(lambda face: face.backups.objects.bring_back(plan))
+    text = f"{found.called} is {action}: it has what it had at revision {found.moment.revision:,}"
+    done(
+        bring_back_result(plan, action),
+        UnnamedOutput(output.value if output is not None else UnnamedOutput.TABLE),
+        text,
+    )
 
 
 @command(app, "backup key")
