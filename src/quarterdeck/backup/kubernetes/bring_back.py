@@ -99,7 +99,8 @@ def applicable(document: Manifest, *, without: tuple[Owner, ...] = ()) -> dict[s
     if isinstance(finalizers, list):
         _put(metadata, "finalizers", [each for each in finalizers if each not in _OF_DELETION])
     _put(metadata, "ownerReferences", kept)
-    made = {name: metadata if name == "metadata" else value for name, value in document.items() if name != "status"}
+    made: dict[str, JsonValue] = {name: value for name, value in document.items() if name != "status"}
+    made["metadata"] = metadata
     return _job(made) if group_kind(document) == _JOB else made
 
 
