@@ -219,6 +219,14 @@ def test_a_plane_goes_back_in_place_to_a_moment_before_a_mass_deletion(lab: Plan
             until(lambda: not informer.known, "the client has seen the deletion")
             assert not informer.relists
 
+            found = lab.run("backup", "diff", "alpha", "--at", at.isoformat(), "-o", "json").json["objects"]
+            gone = {each["name"] for each in found if (each["resource"], each["change"]) == ("secrets", "removed")}
+            assert gone == {f"kept-{number}" for number in range(5)}
+            back = ("backup", "get", "alpha", "secret", "kept-0", "--at", at.isoformat(), "--apply", "--yes")
+            assert lab.run(*back, "-o", "json").json["action"] == "created"
+            secrets = f"{_DEFAULT}/secrets"
+            assert listed(client)[secrets]["kept-0"]["data"] == before[secrets]["kept-0"]["data"]
+
             done = lab.run("restore", "alpha", "--to", at.isoformat(), "--yes", "-o", "json")
             assert min(identities(client)) > at, "those of the stopped apiservers are gone"
             assert taken["revision"] <= done.json["revision"] < lost
