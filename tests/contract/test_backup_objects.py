@@ -199,8 +199,11 @@ async def test_a_backup_is_compared_read_and_brought_back(lab: Lab) -> None:
     await lab.put(JOBS, JOB)
     await lab.put(f"{DEFAULT}/serviceaccounts", manifest("ServiceAccount", "default"))
     await lab.put(f"{DEFAULT}/pods", manifest("Pod", "bound", spec={**POD, "nodeName": "node-1"}))
+    await lab.put(f"{DEFAULT}/services", manifest("Service", "front", spec={"ports": [{"port": 80}]}))
+    address = (await lab.read(f"{DEFAULT}/services/front"))["spec"]["clusterIP"]
     then = await lab.backed_up()
 
+    await lab.delete(f"{DEFAULT}/services/front")
     for each in (f"{DEFAULT}/configmaps/owner", f"{DEFAULT}/configmaps/owned", f"{WIDGETS}/one", f"{JOBS}/work"):
         await lab.delete(each)
     await lab.put(f"{DEFAULT}/configmaps", manifest("ConfigMap", "kept", data={"a": "new", "same": "x", "later": "y"}))
@@ -215,6 +218,8 @@ async def test_a_backup_is_compared_read_and_brought_back(lab: Lab) -> None:
     async with lab.at(then) as get:
         await _read(get)
         await _created(lab, get)
+        await lab.bring_back(await get("svc", "front"))
+        assert (await lab.read(f"{DEFAULT}/services/front"))["spec"]["clusterIP"] == address
         await _changed(lab, get)
         await _refused(lab, get)
 
@@ -307,6 +312,10 @@ async def _refused(lab: Lab, get: Get) -> None:
         async with asyncio.timeout(60):
             while True:  # until the apiserver has forgotten the kind
                 await lab.its.plan(widget)
+    await lab.bring_back(await get("crd", "widgets.tests.example"))
+    await _served(lab)
+    await lab.bring_back(widget)
+    assert (await lab.read(f"{WIDGETS}/one"))["spec"] == {"size": 3}, "its definition had to come first"
 
 
 async def test_nothing_outlives_a_look_that_is_cancelled(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:

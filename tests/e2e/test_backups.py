@@ -231,6 +231,9 @@ def test_a_plane_goes_back_in_place_to_a_moment_before_a_mass_deletion(lab: Plan
             assert min(identities(client)) > at, "those of the stopped apiservers are gone"
             assert taken["revision"] <= done.json["revision"] < lost
             assert done.json["lostRevisions"] >= lost - done.json["revision"]
+            lost_objects = {(each["resource"], each["name"]): each for each in done.json["losses"]["objects"]}
+            assert lost_objects["configmaps", "kept-1"]["change"] == "removed"
+            assert lost_objects["secrets", "kept-0"]["recreated"], "it is another one than it was"
             assert listed(client) == before, "what was there then is there, and nothing later"
             until(lambda: informer.known == before[CONFIGMAPS], "a client that watches sees what is restored")
             assert informer.relists, "it was told to list again"

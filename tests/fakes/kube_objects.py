@@ -278,7 +278,8 @@ def _selected(stored: Stored, query: Mapping[str, str]) -> bool:
 
 def _with_uid(stored: Stored) -> dict[str, Any]:
     tree = _tree(stored.fields)
-    return {**tree, "metadata": {**tree.get("metadata", {}), "uid": stored.uid}}
+    deleting = {"deletionTimestamp": "2030-01-01T00:00:00Z"} if stored.deleting else {}
+    return {**tree, "metadata": {**tree.get("metadata", {}), "uid": stored.uid, **deleting}}
 
 
 def _meta(stored: Stored) -> Meta:

@@ -176,6 +176,14 @@ async def test_an_object_that_came_or_went_since_it_was_planned_is_not_touched(
     assert kube.objects.objects[PATH].fields["data", "a"] == "somebody's"
 
 
+async def test_an_object_that_is_being_deleted_is_waited_for(
+    kube: FakeKube, its: BackedUpObjects, golden: Golden
+) -> None:
+    kube.objects.put(PATH, document(data={})).deleting = True
+    with golden.raises(PreconditionFailed):
+        await its.plan(found(document(data={"a": "b"})))
+
+
 WIDGET = ApiResource("tests.example", "v1", "Widget", "widgets", namespaced=True)
 
 

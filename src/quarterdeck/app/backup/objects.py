@@ -125,6 +125,8 @@ class BackedUpObjects:
             dropped = await _lost_owners(plane, apiserver, found)
             manifest = applicable(found.document, without=dropped)
             live = _document(await plane.kube.read(apiserver, found.path))
+            if _document(live.get("metadata")).get("deletionTimestamp") is not None:
+                raise PreconditionFailed(doing, "it is being deleted now", "run the command again once it is gone")
             try:
                 result = _document(await plane.kube.preview(apiserver, found.path, manifest, manager=MANAGER))
             except Refused as error:
