@@ -10,10 +10,23 @@ from quarterdeck.backup.contents import DifferenceKind, resource_path
 from quarterdeck.backup.kubernetes.bring_back import FieldChange, Owner
 from quarterdeck.backup.kubernetes.object_changes import ComparedMoment, MomentDifference, ObjectChange
 from quarterdeck.backup.proof import Proof
+from quarterdeck.backup.verifications import VerifiedMoment
 from quarterdeck.kube.port import ApiResource
 from support.databases import AT
 
-PROOF = Proof(at=AT, revision=1040, keys=1200, size_bytes=5 << 20, hashes=2, incomparable=0, seconds=1.25)
+_HASHES = tuple(KeyHash(value=each, revision=1000 + each, compact_revision=-1) for each in (1, 2))
+PROOF = Proof(at=AT, revision=1040, keys=1200, size_bytes=5 << 20, compared=_HASHES, incomparable=0, seconds=1.25)
+VERIFIED = VerifiedMoment(
+    cluster="main",
+    epoch=0,
+    revision=1040,
+    at=AT,
+    keys=1200,
+    database_bytes=5 << 20,
+    hashes=2,
+    live=True,
+    duration_seconds=1.25,
+)
 BEFORE, AFTER = ComparedMoment(0, 1040, AT), ComparedMoment(0, 1052, AT)
 
 
@@ -94,4 +107,5 @@ RANGE = BackupRange(
     fulls=2,
     size_bytes=3 << 20,
     whole_plane=True,
+    verification=None,
 )

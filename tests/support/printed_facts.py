@@ -62,7 +62,7 @@ from quarterdeck.model.units import Machine
 from quarterdeck.planner.planner import plan
 from quarterdeck.stores.port import Event, EventType
 from quarterdeck.upstream.catalog import UpstreamProgram
-from support.backup_facts import CHANGES, FOUND, FULL, LOSSES, PLAN, PROOF, RANGE
+from support.backup_facts import CHANGES, FOUND, FULL, LOSSES, PLAN, RANGE, VERIFIED
 from support.cli_lab import Cli
 from support.fake_face import books
 
@@ -265,7 +265,7 @@ def _backups(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(Backups, "create", answer(taken))
     patch.setattr(Backups, "list", answer(found))
-    patch.setattr(Backups, "verify", answer(PROOF))
+    patch.setattr(Backups, "verify", answer(VERIFIED))
     patch.setattr(BackedUpObjects, "diff", answer(LOSSES))
     patch.setattr(BackedUpObjects, "get", answer(FOUND))
     patch.setattr(BackedUpObjects, "plan", answer(CHANGES))
