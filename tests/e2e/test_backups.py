@@ -222,6 +222,11 @@ def test_a_plane_goes_back_in_place_to_a_moment_before_a_mass_deletion(lab: Plan
             found = lab.run("backup", "diff", "alpha", "--at", at.isoformat(), "-o", "json").json["objects"]
             gone = {each["name"] for each in found if (each["resource"], each["change"]) == ("secrets", "removed")}
             assert gone == {f"kept-{number}" for number in range(5)}
+            drill = lab.run("drill", "alpha", "--fail", "total-loss", "-o", "json").json
+            assert drill["phase"] == "Passed", drill
+            assert drill["equalObjects"] > 50
+            times = drill["recoveryTimeSeconds"], drill["recoveryPointSeconds"]
+            print(f"\na restore beside the plane: recovery time and recovery point in seconds: {times}")
             back = ("backup", "get", "alpha", "secret", "kept-0", "--at", at.isoformat(), "--apply", "--yes")
             assert lab.run(*back, "-o", "json").json["action"] == "created"
             secrets = f"{_DEFAULT}/secrets"

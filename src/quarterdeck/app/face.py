@@ -343,6 +343,7 @@ class Quarterdeck(Looks):
             name,
             wish,
             requester=self._requester,
+            upstream=lambda: self._engine().upstream,
             hold=hold,
             dangerous=dangerous,
             tell=tell,

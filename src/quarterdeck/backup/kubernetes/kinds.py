@@ -21,6 +21,11 @@ class ServedKinds:
     upstream: tuple[ApiResource, ...]
     custom: tuple[ApiResource, ...]
 
+    @property
+    def each_once(self) -> tuple[ApiResource, ...]:
+        """All kinds, each in one version: the preferred one, or of a custom resource the stored one."""
+        return (*_first_versions(self.upstream), *self.custom)
+
 
 async def served_kinds(objects: Objects, apiserver: Address, definitions: str) -> ServedKinds:
     """The kinds of an apiserver. ``definitions``: the path of a list of CustomResourceDefinitions. They are read by

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.revision import ReplicaTemplate
 from quarterdeck.backup.belongings import PlaneArchive, read_archive
-from quarterdeck.backup.build import build, opened
+from quarterdeck.backup.build import opened
 from quarterdeck.backup.chain import BackupMoment, Chain
 from quarterdeck.backup.kubernetes.scratch_apiserver import ScratchApiserver, ScratchPrograms, scratch_apiserver
 from quarterdeck.backup.scratch_etcd import EtcdPrograms
@@ -17,6 +17,7 @@ from quarterdeck.engine.workspace import revisions
 from quarterdeck.engine.workspace.backups import OpenBackups
 from quarterdeck.engine.workspace.belongings import secrets_of
 from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.restores import proven
 from quarterdeck.engine.workspace.scratch_moments import scratch_space
 from quarterdeck.pki.codec import decode
 from quarterdeck.upstream.catalog import UpstreamProgram, Versions
@@ -32,14 +33,16 @@ async def scratch_plane(
     home: Home, upstream: Upstream, plane: ControlPlane, backups: OpenBackups, chain: Chain, moment: BackupMoment
 ) -> AsyncIterator[ScratchApiserver]:
     """An apiserver on a database of a moment, with the revision and the keys that the plane had then, or has now where
-    the backup has none. Nothing of the plane is touched. Raises what ``build`` and ``scratch_apiserver`` raise.
+    the backup has none. Nothing of the plane is touched. The database is proven first, as for each restore. Raises what
+    ``proven`` and ``scratch_apiserver`` raise.
     """
     template, keys = await _belongings(home, plane, backups, chain, moment)
     programs = await _programs(upstream, template)
     async with scratch_space(home, plane.name, f"reading a backup of plane {plane.name}") as folder:
-        built = await build(backups.store, moment, backups.keys.identities, folder / "moment.db")
+        database = folder / "moment.db"
+        await proven(backups, chain, moment, database, programs.etcd)
         async with scratch_apiserver(
-            built.path, programs, template, keys, revision=moment.revision, deadline=_DEADLINE
+            database, programs, template, keys, revision=moment.revision, deadline=_DEADLINE
         ) as apiserver:
             yield apiserver
 
