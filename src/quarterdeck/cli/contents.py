@@ -53,7 +53,7 @@ PANELS = {
         "recover": Entry(
             "recovery", "Recover a plane that lost its etcd quorum for good from a surviving member. Old data is kept."
         ),
-        "backup": Entry("backups", "Take, list and verify the backups of a plane.", is_group=True),
+        "backup": Entry("backups", "Take, list, verify and look into the backups of a plane.", is_group=True),
         "restore": Entry(
             "restores",
             "Restore the etcd of a plane to an earlier moment. The present data is kept on its machines.",
