@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from quarterdeck.api.belongings import Drill, DrillPhase, DrillStatus
+from quarterdeck.app.drill import plans
 from quarterdeck.app.drill.books import begun, close_books, closed, ended, with_status
 from quarterdeck.app.drill.plans import DrillPlan, planned_on, reported_by_manager
 from quarterdeck.drills import judgement
@@ -41,6 +42,15 @@ _STANDING_BY = 12.0
 _RATE = 20.0
 #: Number of failed requests that are described.
 _TOLD = 20
+
+
+async def planned(home: Home, name: str, wish: Wish, *, hold: float | None) -> DrillPlan:
+    """The plan of a drill, and the reasons against it. Changes nothing. See ``Quarterdeck.plan_drill``."""
+    if wish.fail is Fail.TOTAL_LOSS:
+        from quarterdeck.app.drill.restore_drill import restore_plan
+
+        return await restore_plan(home, name, wish)
+    return await plans.planned(home, name, wish, hold=hold)
 
 
 async def drilled(

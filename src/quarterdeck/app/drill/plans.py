@@ -69,10 +69,6 @@ class DrillPlan:
 
 async def planned(home: Home, name: str, wish: Wish, *, hold: float | None) -> DrillPlan:
     """The targets of a drill, and the reasons against it. Changes nothing. See ``Quarterdeck.plan_drill``."""
-    if wish.fail is Fail.TOTAL_LOSS:
-        from quarterdeck.app.drill.restore_drill import restore_plan
-
-        return await restore_plan(home, name, wish)
     await require_plane_in_reach(home, name)
     return await planned_on(home, wish, hold, await look(home, name))
 
