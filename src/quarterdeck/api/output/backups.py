@@ -106,6 +106,8 @@ class RestoreResult(NamedOutput):
     lost_revisions: int | None
     #: The URL of the backup store.
     store: str
+    #: The plane that was backed up, if another one begins with its data; null for a restore in place.
+    copy_of: str | None
 
     @property
     @override

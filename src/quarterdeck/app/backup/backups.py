@@ -11,6 +11,7 @@ from pathlib import Path
 
 from quarterdeck.actions.addresses import client_urls
 from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.app.backup.copies import Copies
 from quarterdeck.app.backup.restores import Restores
 from quarterdeck.backup.chain import Chain, FullBackup
 from quarterdeck.backup.proof import Proof
@@ -79,6 +80,7 @@ class Backups:
         self._home = home
         self._engine = engine
         self.restores = Restores(home, engine)
+        self.copies = Copies(home, engine, self.restores)
 
     async def create(self, name: str, *, timeout: float = 600.0) -> TakenBackup:
         """Return once everything that was acknowledged before this call can be restored. The manager of the plane backs

@@ -145,7 +145,7 @@ class Restores:
             raise Conflict(doing, "this home has a plane of that name", "restore it without --from, or delete it first")
         identities = read_identities(key)
         store = open_backup_store(url, read_options(options) if options is not None else {})
-        folder, chain = await _newest_chain(store, name, doing)
+        folder, chain = await newest_chain(store, name, doing)
         uid = folder.rpartition("/")[2]
         if here is not None and here.metadata.uid != uid:
             raise Conflict(doing, "this home has another plane of that name", "delete it first, or use another home")
@@ -252,7 +252,7 @@ def _time(text: str) -> datetime:
     return at
 
 
-async def _newest_chain(store: ObjectStore, name: str, doing: str) -> tuple[str, Chain]:
+async def newest_chain(store: ObjectStore, name: str, doing: str) -> tuple[str, Chain]:
     """The backups of the plane of that name that were written to last."""
     folders = sorted({"/".join(each.name.split("/")[:2]) for each in await store.names(name)})
     chains = [(each, await ChainStore(store, each.rpartition("/")[2], each).read()) for each in folders]
