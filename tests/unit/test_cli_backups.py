@@ -236,6 +236,19 @@ def test_a_backup_by_hand_says_what_can_be_restored(
     assert (result["fullHash"], result["revision"]) == ("0000beef" if hashed else None, 1040)
 
 
+def test_a_backup_by_hand_says_that_the_keys_are_missing(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, golden: Golden
+) -> None:
+    async def create(_: Backups, name: str, *, timeout: float) -> TakenBackup:
+        return TakenBackup(
+            plane=name, store="s3://planes", revision=1040, full=FULL, size_bytes=3 << 20, whole_plane=False
+        )
+
+    cli.plane("alpha")
+    monkeypatch.setattr(Backups, "create", create)
+    golden(cli("backup", "create", "alpha").out)
+
+
 def test_the_list_says_of_each_stretch_what_comes_back(
     cli: Cli, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
