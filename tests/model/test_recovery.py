@@ -17,11 +17,12 @@ from model.kinds import Kind
 from model.stories import until
 from model.walk import Planner, State, Walker
 from model.worlds import empty, settled
+from quarterdeck.model.components import Component
 from quarterdeck.model.epochs import BackupOrigin, Consent, RestorePoint
 from quarterdeck.model.steps.clusters import BeginEpoch
 from quarterdeck.model.steps.placement import ReleaseReplica
 from quarterdeck.model.steps.plan import Plan, Wait
-from quarterdeck.model.steps.units import StopUnit
+from quarterdeck.model.steps.units import StartUnit, StopUnit
 from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulated import observe, tick
@@ -123,6 +124,41 @@ def test_a_backup_is_not_restored_while_a_majority_that_does_not_answer_may_serv
 def test_another_moment_is_restored_where_the_first_one_cannot_be() -> None:
     truth = until(lost(Power.ON, RESTORE), lambda now, _: now.memory.epoch == 1)
     assert searched(replace(truth, consent=replace(RESTORE, epoch=2)), faults=0).states > 20
+
+
+@pytest.mark.parametrize("consent", [RESTORE, Consent(epoch=1)], ids=["from a backup", "from a survivor"])
+def test_controllers_wait_for_kubelets_that_do_not_come_back_and_not_for_ever(consent: Consent) -> None:
+    power = Power.ON if consent is RESTORE else Power.OFF
+    assert searched(replace(lost(power, consent), kubelets=False), faults=0).states > 20
+
+
+def test_kubelets_that_come_back_are_not_waited_for_any_longer() -> None:
+    truth = replace(lost(Power.ON, RESTORE, replicas=1), kubelets=False)
+    ready = until(
+        truth, lambda _, planned: any("a kubelet to renew its Lease" in str(each) for each in planned.waiting)
+    )
+    assert not starts_controllers(ready)
+    assert starts_controllers(replace(ready, kubelets=True))
+    assert starts_controllers(replace(ready, now=ready.now + ready.settings.kubelets)), "they are waited for in vain"
+
+
+def starts_controllers(truth: FaultyTruth) -> bool:
+    """Whether the controller manager starts now."""
+    component = Component.CONTROLLER_MANAGER
+    return any(isinstance(step, StartUnit) and step.component == component for step in plan(observe(truth)).now)
+
+
+def with_controllers_at_once(world: World) -> Plan:
+    """Controllers start as soon as an apiserver is ready."""
+    return plan(replace(world, kubelets_back=True))
+
+
+@pytest.mark.smoke
+def test_a_planner_that_starts_controllers_before_kubelets_are_back_is_found() -> None:
+    with pytest.raises(Broken, match=r"^23:"):
+        searched(
+            replace(lost(Power.ON, RESTORE, replicas=1), kubelets=False), faults=0, planner=with_controllers_at_once
+        )
 
 
 def without_a_fence(world: World) -> Plan:

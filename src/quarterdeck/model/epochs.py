@@ -68,6 +68,8 @@ class Seed:
     seen: int
     #: The founder has the data.
     restored: bool = False
+    #: When an apiserver of the epoch was first seen ready.
+    served: float | None = None
 
     @property
     def candidates(self) -> tuple[str, ...]:

@@ -261,6 +261,8 @@ class World:
     #: The leader of each kind of controllers, as an apiserver reports it. No step follows from it: no program is
     #: restarted because something keeps it from leading.
     leading: tuple[Leadership, ...] = ()
+    #: Whether a kubelet has renewed its Lease in the present epoch of etcd, or there are none of them; None: unknown.
+    kubelets_back: bool | None = None
     #: The steps in backoff.
     failing: tuple[Failing, ...] = ()
     settings: Settings = field(default_factory=Settings)

@@ -163,6 +163,7 @@ class SeedStatus(Model):
     revision: int
     seen: int
     restored: bool = False
+    served: float | None = None
 
 
 class KeptDataStatus(Model):

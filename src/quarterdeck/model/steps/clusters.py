@@ -239,6 +239,24 @@ class RestoreMember(Step):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NoteServed(Note):
+    """Record since when an apiserver of the present epoch serves."""
+
+    kind: ClassVar[str] = "note-served"
+
+    @property
+    @override
+    def words(self) -> str:
+        return "note that an apiserver of the epoch serves"
+
+    @override
+    def remembered(self, memory: Memory, now: float) -> Memory:
+        if memory.seed is None or memory.seed.served is not None:
+            return memory
+        return replace(memory, seed=replace(memory.seed, served=now))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WithdrawConsent(Step):
     """Remove the user's consent to an epoch: the lost quorum is back."""
 
