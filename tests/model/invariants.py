@@ -211,6 +211,9 @@ def _check_epochs(world: World, plan: Plan) -> None:
         if isinstance(step, StartUnit) and step.component == Component.ETCD:
             seed = world.memory.seeding
             claim(seed is None or seed.founder != step.replica, f"17: {step.replica} starts before it has the data")
+        if isinstance(step, StartUnit) and step.component == Component.EVENTS_ETCD:
+            seed = world.memory.of(Cluster.EVENTS).seeding
+            claim(seed is None or seed.founder != step.replica, f"17: events of {step.replica} start before the data")
         if isinstance(step, StartUnit) and step.component == Component.CONTROLLER_MANAGER:
             _check_kubelets(world)
         if isinstance(step, BeginEpoch):

@@ -17,6 +17,7 @@ from quarterdeck.api.controlplane import new_control_plane
 from quarterdeck.app.backup.backups import BackupList, Backups, TakenBackup
 from quarterdeck.app.backup.copied_plane import CopyRequest
 from quarterdeck.app.backup.copies import Copies, CopyPlan, ForeignBackup
+from quarterdeck.app.backup.events import EventsPlan
 from quarterdeck.app.backup.restores import RestorePlan, Restores
 from quarterdeck.backup.proof import Proof
 
@@ -37,7 +38,8 @@ COPY = CopyPlan(
     at=AT,
     proof=PROOF,
     differences=("cloudControllerManager: off",),
-    database=Path("db"),
+    databases=(Path("db"),),
+    events=EventsPlan(why="no backup has them"),
     secrets=cast("Any", None),
     contents=(),
 )

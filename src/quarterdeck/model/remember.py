@@ -47,6 +47,7 @@ def _of_events(memory: Memory, step: Step, now: float) -> Memory:
             cluster_id=then.cluster_id,
             revision=then.revision,
             full=then.full,
+            seed=then.seed,
         ),
         replicas=tuple(
             _with_member(each, after) if _has_member(each, epoch) else each

@@ -13,7 +13,8 @@ from quarterdeck.api.controlplane import ControlPlane, NewEpoch, RestoreFrom
 from quarterdeck.api.operation import Operation
 from quarterdeck.api.site import Site
 from quarterdeck.app.backup.copied_plane import CopyRequest, backed_up_at, copied_plane
-from quarterdeck.app.backup.restores import LATEST, Restores, newest_chain
+from quarterdeck.app.backup.events import EventsPlan, events_plan
+from quarterdeck.app.backup.restores import LATEST, Restores, newest_chain, time_of
 from quarterdeck.backup.belongings import PlaneArchive, read_archive
 from quarterdeck.backup.build import opened as opened_object
 from quarterdeck.backup.chain import BackupMoment, Chain
@@ -68,8 +69,10 @@ class CopyPlan:
     proof: Proof | None
     #: What it has otherwise than the plane that was backed up.
     differences: tuple[str, ...]
-    #: The database.
-    database: Path
+    #: The databases.
+    databases: tuple[Path, ...]
+    #: None: it has no separate etcd for events.
+    events: EventsPlan | None
     secrets: SharedSecrets = field(repr=False)
     contents: tuple[Content, ...] = field(repr=False)
 
@@ -110,24 +113,26 @@ class Copies:
         archive = await _archive(found, moment, doing)
         site = await self._home.site(asked.site or archive.plane.spec.placement.site)
         copied = copied_plane(archive.plane, asked, site)
-        plane = _consenting(copied.plane, found, moment)
+        plane = _backed_up(copied.plane, found)
         await admit(self._engine(), plane)
         await add_identities(self._home.folder, found.identities)
         database = await self._built(plane, found, moment)
+        events = await events_plan(self._engine(), plane, found.backups, found.chain, at=time_of(to, moment))
         try:
             await self._require_room(plane, site, database)
         except PreconditionFailed:
             await asyncio.to_thread(database.path.unlink)  # it holds the secrets of a plane
             raise
         return CopyPlan(
-            plane=plane,
+            plane=_consenting(plane, found.backups, moment, events),
             of=name,
             store=found.backups.url,
             revision=moment.revision,
             at=moment.at,
             proof=database.proof,
             differences=copied.differences,
-            database=database.path,
+            databases=(database.path, *(() if events is None or events.database is None else (events.database,))),
+            events=events,
             secrets=_secrets(plane, archive),
             contents=_contents(archive),
         )
@@ -140,8 +145,9 @@ class Copies:
         return await operations.create(self._home, plan.plane, requester, plan.contents, secrets=plan.secrets)
 
     async def discard(self, plan: CopyPlan) -> None:
-        """Delete the database of a plan that is not used: it holds the secrets of a plane."""
-        await asyncio.to_thread(plan.database.unlink, missing_ok=True)
+        """Delete the databases of a plan that is not used: they hold the secrets of a plane."""
+        for each in plan.databases:
+            await asyncio.to_thread(each.unlink, missing_ok=True)
 
     async def _opened(self, name: str, source: ForeignBackup | None) -> _Source:
         if source is None:
@@ -180,13 +186,26 @@ class Copies:
             )
 
 
-def _consenting(plane: ControlPlane, found: _Source, moment: BackupMoment) -> ControlPlane:
+def _backed_up(plane: ControlPlane, found: _Source) -> ControlPlane:
+    """The plane with the store that the backup is in, where the user has named that."""
+    foreign = found.foreign
+    if foreign is None:
+        return plane
+    options = PurePosixPath(foreign.options.absolute()) if foreign.options is not None else None
+    return backed_up_at(plane, foreign.url, options)
+
+
+def _consenting(
+    plane: ControlPlane, backups: OpenBackups, moment: BackupMoment, events: EventsPlan | None
+) -> ControlPlane:
     """The plane, with the consent to begin with that moment: its first epoch after none."""
-    backups, foreign = found.backups, found.foreign
-    if foreign is not None:
-        options = PurePosixPath(foreign.options.absolute()) if foreign.options is not None else None
-        plane = backed_up_at(plane, foreign.url, options)
-    restore = RestoreFrom(store=backups.url, folder=backups.folder, epoch=moment.full.epoch, revision=moment.revision)
+    restore = RestoreFrom(
+        store=backups.url,
+        folder=backups.folder,
+        epoch=moment.full.epoch,
+        revision=moment.revision,
+        events=events.restore if events is not None else None,
+    )
     return plane.with_spec(new_epoch=NewEpoch(epoch=1, restore=restore))
 
 

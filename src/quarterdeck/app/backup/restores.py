@@ -10,6 +10,7 @@ from pathlib import Path
 from quarterdeck.api.base import Resource
 from quarterdeck.api.controlplane import ControlPlane, NewEpoch, RestoreFrom
 from quarterdeck.api.site import Site
+from quarterdeck.app.backup.events import EventsPlan, events_plan
 from quarterdeck.backup.belongings import PlaneArchive, read_archive
 from quarterdeck.backup.build import opened as opened_object
 from quarterdeck.backup.chain import BackupMoment, Chain, ChainStore
@@ -54,6 +55,8 @@ class RestorePlan:
     at: datetime
     #: None: it was built by an earlier attempt, and proven then.
     proof: Proof | None
+    #: None: the plane has no separate etcd for events.
+    events: EventsPlan | None = None
 
     @property
     def lost(self) -> int | None:
@@ -82,7 +85,9 @@ class Restores:
         _require_restorable(plane)
         backups = await open_backups(self._home, plane)
         chain = await backups.chains.read()
-        return await self._planned(plane, backups, chain, await self.moment(backups, chain, to))
+        moment = await self.moment(backups, chain, to)
+        events = await events_plan(self._engine(), plane, backups, chain, at=time_of(to, moment))
+        return await self._planned(plane, backups, chain, moment, events)
 
     async def moment(self, backups: OpenBackups, chain: Chain, to: str) -> BackupMoment:
         """A moment of a chain by its name. Of several epochs with the same revision, the newest one is meant."""
@@ -121,7 +126,13 @@ class Restores:
             _require_restorable(seen)
             if seen.status.memory.epoch + 1 != plan.epoch:
                 raise Conflict(doing, f"epoch {seen.status.memory.epoch} of its etcd has begun since", "see 'status'")
-            restore = RestoreFrom(store=plan.store, folder=plan.folder, epoch=plan.from_epoch, revision=plan.revision)
+            restore = RestoreFrom(
+                store=plan.store,
+                folder=plan.folder,
+                epoch=plan.from_epoch,
+                revision=plan.revision,
+                events=plan.events.restore if plan.events is not None else None,
+            )
             word = NewEpoch(epoch=plan.epoch, even_if_others_live=even_if_others_live, restore=restore)
             if not seen.status.awaits_data:
                 return seen.with_spec(new_epoch=word)
@@ -178,7 +189,12 @@ class Restores:
         await store.create(plane.with_status(observed_generation=None, awaits_data=True), uid=uid)
 
     async def _planned(
-        self, plane: ControlPlane, backups: OpenBackups, chain: Chain, moment: BackupMoment
+        self,
+        plane: ControlPlane,
+        backups: OpenBackups,
+        chain: Chain,
+        moment: BackupMoment,
+        events: EventsPlan | None,
     ) -> RestorePlan:
         memory = plane.status.memory
         origin = BackupOrigin(store=backups.url, folder=backups.folder, epoch=moment.full.epoch)
@@ -193,6 +209,7 @@ class Restores:
             seen=max(memory.revision, chain.reached.revision if chain.reached.epoch == memory.epoch else 0),
             at=moment.at,
             proof=database.proof,
+            events=events,
         )
 
 
@@ -237,6 +254,13 @@ def _at_revision(chain: Chain, epochs: list[int], revision: int) -> BackupMoment
         if any(first <= revision <= last for first, last in chain.ranges(MAIN, epoch)):
             return chain.at_revision(MAIN, revision, epoch)
     return chain.at_revision(MAIN, revision, epochs[0])
+
+
+def time_of(to: str, moment: BackupMoment) -> datetime | None:
+    """The time that a moment is of, as it was asked for; None for the newest one."""
+    if to == LATEST:
+        return None
+    return moment.at if to.replace(",", "").isdigit() else _time(to)
 
 
 def _time(text: str) -> datetime:

@@ -10,6 +10,7 @@ import typer
 from quarterdeck.api.output.backups import RestoreResult
 from quarterdeck.app.backup.copied_plane import CopyRequest
 from quarterdeck.app.backup.copies import CopyPlan, ForeignBackup
+from quarterdeck.app.backup.events import EventsPlan
 from quarterdeck.backup.proof import Proof
 from quarterdeck.cli.context import Output, err, note_plane, out
 from quarterdeck.cli.open_home import call, wait_inside
@@ -90,6 +91,11 @@ def built_lines(revision: int, store: str, at: datetime, proof: Proof | None) ->
     return said
 
 
+def events_revision(events: EventsPlan | None) -> int | None:
+    """The revision of the events' etcd that is restored; None for none."""
+    return events.moment.revision if events is not None and events.moment is not None else None
+
+
 def _lines(plan: CopyPlan) -> list[str]:
     """What to know before one consents."""
     new = plan.plane
@@ -98,6 +104,7 @@ def _lines(plan: CopyPlan) -> list[str]:
         f"plane {new.name} will be at site {new.spec.placement.site}, and clients reach it at {new.host};"
         f" plane {plan.of} is not touched",
         f"both have the same keys: each accepts the credentials and tokens that {plan.of} has issued",
+        *((plan.events.words,) if plan.events is not None else ()),
         *(f"other than {plan.of}: {each}" for each in plan.differences),
     ]
 
@@ -110,5 +117,6 @@ def _result(plan: CopyPlan) -> RestoreResult:
         backed_up_at=plan.at,
         lost_revisions=0,
         store=plan.store,
+        events_revision=events_revision(plan.events),
         copy_of=plan.of,
     )

@@ -19,6 +19,7 @@ from quarterdeck.cli.commands.copies import (
     NewName,
     NewSite,
     built_lines,
+    events_revision,
     restore_as,
 )
 from quarterdeck.cli.context import Output, err, out
@@ -142,6 +143,8 @@ def _lines(plan: RestorePlan) -> list[str]:
         said.append(f"lost: etcd revisions {first:,} to {last:,}, and what was written later")
     else:
         said.append("lost: nothing that was ever observed, except for writes after the backup")
+    if plan.events is not None:
+        said.append(plan.events.words)
     return said
 
 
@@ -153,5 +156,6 @@ def _result(plan: RestorePlan) -> RestoreResult:
         backed_up_at=plan.at,
         lost_revisions=plan.lost,
         store=plan.store,
+        events_revision=events_revision(plan.events),
         copy_of=None,
     )
