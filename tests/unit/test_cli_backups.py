@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from support.backup_facts import FULL, PLAN, PROOF, RANGE
+from support.backup_facts import FULL, PLAN, RANGE, VERIFIED
 from support.cli_lab import Cli
 from support.databases import AT
 from support.golden import Golden
@@ -36,7 +36,7 @@ COPY = CopyPlan(
     store="s3://planes",
     revision=1040,
     at=AT,
-    proof=PROOF,
+    proof=PLAN.proof,
     differences=("cloudControllerManager: off",),
     databases=(Path("db"),),
     events=EventsPlan(why="no backup has them"),
@@ -270,7 +270,7 @@ def test_the_list_says_of_each_stretch_what_comes_back(
 def test_a_verification_says_what_was_compared(cli: Cli, monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
     async def verify(_: Backups, name: str, *, to: str) -> Proof:
         assert (name, to) == ("alpha", "1,040")
-        return PROOF
+        return VERIFIED
 
     cli.plane("alpha")
     monkeypatch.setattr(Backups, "verify", verify)
