@@ -83,10 +83,7 @@ def _awaits_kubelets(world: World) -> Wait | None:
     and evicted. One kubelet shows that they can. Each of the others has 50 s from when the manager first looks at it
     (kubernetes: node_lifecycle_controller.go, tryUpdateNodeHealth; --node-monitor-grace-period).
     """
-    seed = world.memory.seed
-    if seed is None or world.kubelets_back:
-        return None
-    if seed.served is not None and world.now - seed.served >= world.settings.kubelets:
+    if not world.awaits_kubelets:
         return None
     what = "a kubelet to renew its Lease before kube-controller-manager starts: it would evict pods of silent nodes"
     return Wait(what, f"none is waited for longer than {world.settings.kubelets:g} s")
