@@ -316,6 +316,30 @@ def test_a_plane_comes_back_out_of_the_bucket_after_its_home_and_its_machines_ar
         former, new = sorted(found)
         assert found[former][1] == done.json["revision"]
         assert found[new][1] >= again["revision"] > BUMP
+        copied(lab, client, token, url)
+
+
+def copied(lab: PlaneLab, alpha: Client, token: str, url: str) -> None:
+    """Another plane begins with the backup of one that lives, which notices nothing of it."""
+    before, running = listed(alpha), {each.pid for each in processes_of(lab.root)}
+    stored = metadata(lab, "alpha")
+    done = lab.run("restore", "alpha", "--as", "beta", "--yes", "-o", "json").json
+    assert (done["name"], done["copyOf"], done["store"]) == ("beta", "alpha", url)
+    assert {each.pid for each in processes_of(lab.root)} > running
+    assert metadata(lab, "alpha") == stored
+    beta = lab.client("beta")
+    assert listed(beta) == before
+    assert whoami(beta, token) == "system:serviceaccount:default:default"
+    assert beta.writes("in-the-copy")
+    with alpha.http() as http:
+        assert http.get(f"{CONFIGMAPS}/in-the-copy").status_code == 404, "they share no etcd"
+    assert lab.status("beta", code=0)["voters"] == 1
+
+
+def metadata(lab: PlaneLab, name: str) -> tuple[str, str]:
+    """The uid and the version of a plane's resource."""
+    found = lab.run("get", name, "-o", "json").json["metadata"]
+    return found["uid"], found["resourceVersion"]
 
 
 def issued(client: Client) -> str:

@@ -211,9 +211,23 @@ def _check_epochs(world: World, plan: Plan) -> None:
         if isinstance(step, StartUnit) and step.component == Component.ETCD:
             seed = world.memory.seeding
             claim(seed is None or seed.founder != step.replica, f"17: {step.replica} starts before it has the data")
+        if isinstance(step, StartUnit) and step.component == Component.EVENTS_ETCD:
+            seed = world.memory.of(Cluster.EVENTS).seeding
+            claim(seed is None or seed.founder != step.replica, f"17: events of {step.replica} start before the data")
+        if isinstance(step, StartUnit) and step.component == Component.CONTROLLER_MANAGER:
+            _check_kubelets(world)
         if isinstance(step, BeginEpoch):
             may = world.memory.created or _died(world) or isinstance(step.origin, BackupOrigin)
             claim(may, "17: an epoch begins while another one is about to")
+
+
+def _check_kubelets(world: World) -> None:
+    """A kube-controller-manager starts, which evicts the pods of nodes that are silent."""
+    seed = world.memory.seed
+    if seed is None or world.kubelets_back:
+        return
+    waited = seed.served is not None and world.now - seed.served >= world.settings.kubelets
+    claim(waited, "23: kube-controller-manager starts before kubelets had a chance to come back")
 
 
 def _died(world: World) -> bool:

@@ -17,12 +17,16 @@ from model.kinds import Kind
 from model.stories import until
 from model.walk import Planner, State, Walker
 from model.worlds import empty, settled
-from quarterdeck.model.epochs import BackupOrigin, Consent, RestorePoint
-from quarterdeck.model.steps.clusters import BeginEpoch
+from quarterdeck.model.clusters import Cluster
+from quarterdeck.model.components import Component
+from quarterdeck.model.epochs import BackupOrigin, Consent, EventsPoint, RestorePoint
+from quarterdeck.model.remember import remember
+from quarterdeck.model.steps.base import Step
+from quarterdeck.model.steps.clusters import BeginEpoch, ForgetCluster, RestoreMember
 from quarterdeck.model.steps.placement import ReleaseReplica
 from quarterdeck.model.steps.plan import Plan, Wait
-from quarterdeck.model.steps.units import StopUnit
-from quarterdeck.model.world import World
+from quarterdeck.model.steps.units import StartUnit, StopUnit
+from quarterdeck.model.world import Failing, World
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulated import observe, tick
 from quarterdeck.planner.simulated.parts import Power
@@ -93,9 +97,8 @@ def test_the_survivor_dies_as_well_before_it_was_copied() -> None:
 
 
 #: A person restores a backup of the first epoch.
-RESTORE = Consent(
-    epoch=1, restore=RestorePoint(origin=BackupOrigin(store="file:///backups", folder="demo/1", epoch=0), revision=5)
-)
+ORIGIN = BackupOrigin(store="file:///backups", folder="demo/1", epoch=0)
+RESTORE = Consent(epoch=1, restore=RestorePoint(origin=ORIGIN, revision=5))
 
 
 @pytest.mark.parametrize("faults", [*smoke(0), pytest.param(1, marks=pytest.mark.soak)])
@@ -112,6 +115,53 @@ def test_a_plane_with_an_etcd_of_events_is_restored_from_a_backup() -> None:
     assert searched(lost(Power.ON, RESTORE, apart=True), faults=0).states > 20
 
 
+#: The same with the events' cluster.
+BOTH = replace(RESTORE, restore=RestorePoint(origin=ORIGIN, revision=5, events=EventsPoint(epoch=1, revision=9)))
+
+
+@pytest.mark.parametrize("faults", [*smoke(0), pytest.param(1, marks=pytest.mark.soak)])
+def test_the_etcd_of_events_is_restored_too(faults: int) -> None:
+    truth = lost(Power.ON, BOTH, apart=True)
+    done = until(truth, lambda _, now: any(_restores_events(step) for step in now.now))
+    assert done.memory.seeding is None, "the main cluster comes first"
+    assert searched(truth, faults=faults).states > 20
+
+
+def _restores_events(step: Step) -> bool:
+    return isinstance(step, RestoreMember) and step.cluster is Cluster.EVENTS
+
+
+@pytest.mark.parametrize("why", ["it fails", "its founder is gone"])
+def test_events_that_cannot_be_restored_begin_empty(why: str) -> None:
+    truth = until(lost(Power.ON, BOTH, apart=True), lambda _, now: any(map(_restores_events, now.now)))
+    world = observe(truth)
+    if why == "it fails":
+        step = next(each for each in plan(world).now if _restores_events(each))
+        world = replace(world, failing=(Failing(step=replace(step, why=""), error="the store does not answer"),))
+    else:
+        gone = truth.machine_of(truth.memory.bootstrap[0]).name
+        off = tuple(replace(each, power=Power.OFF) if each.name == gone else each for each in truth.machines)
+        world = observe(replace(truth, machines=off))
+    (forgotten,) = plan(world).now
+    assert isinstance(forgotten, ForgetCluster)
+    assert remember(world.memory, forgotten, 0.0).events.seed is None
+
+
+def with_events_at_once(world: World) -> Plan:
+    """The events' cluster is founded before it has its data."""
+    seed = world.memory.events.seed
+    if seed is None or not world.memory.events.exists:
+        return plan(world)
+    memory = replace(world.memory, events=replace(world.memory.events, seed=replace(seed, restored=True)))
+    return plan(replace(world, memory=memory))
+
+
+@pytest.mark.smoke
+def test_a_planner_that_founds_events_before_their_data_is_there_is_found() -> None:
+    with pytest.raises(Broken, match=r"^17: events"):
+        searched(lost(Power.ON, BOTH, apart=True), faults=0, planner=with_events_at_once)
+
+
 def test_a_backup_is_not_restored_while_a_majority_that_does_not_answer_may_serve() -> None:
     truth = lost(Power.FROZEN, RESTORE)
     now = plan(observe(truth))
@@ -123,6 +173,41 @@ def test_a_backup_is_not_restored_while_a_majority_that_does_not_answer_may_serv
 def test_another_moment_is_restored_where_the_first_one_cannot_be() -> None:
     truth = until(lost(Power.ON, RESTORE), lambda now, _: now.memory.epoch == 1)
     assert searched(replace(truth, consent=replace(RESTORE, epoch=2)), faults=0).states > 20
+
+
+@pytest.mark.parametrize("consent", [RESTORE, Consent(epoch=1)], ids=["from a backup", "from a survivor"])
+def test_controllers_wait_for_kubelets_that_do_not_come_back_and_not_for_ever(consent: Consent) -> None:
+    power = Power.ON if consent is RESTORE else Power.OFF
+    assert searched(replace(lost(power, consent), kubelets=False), faults=0).states > 20
+
+
+def test_kubelets_that_come_back_are_not_waited_for_any_longer() -> None:
+    truth = replace(lost(Power.ON, RESTORE, replicas=1), kubelets=False)
+    ready = until(
+        truth, lambda _, planned: any("a kubelet to renew its Lease" in str(each) for each in planned.waiting)
+    )
+    assert not starts_controllers(ready)
+    assert starts_controllers(replace(ready, kubelets=True))
+    assert starts_controllers(replace(ready, now=ready.now + ready.settings.kubelets)), "they are waited for in vain"
+
+
+def starts_controllers(truth: FaultyTruth) -> bool:
+    """Whether the controller manager starts now."""
+    component = Component.CONTROLLER_MANAGER
+    return any(isinstance(step, StartUnit) and step.component == component for step in plan(observe(truth)).now)
+
+
+def with_controllers_at_once(world: World) -> Plan:
+    """Controllers start as soon as an apiserver is ready."""
+    return plan(replace(world, kubelets_back=True))
+
+
+@pytest.mark.smoke
+def test_a_planner_that_starts_controllers_before_kubelets_are_back_is_found() -> None:
+    with pytest.raises(Broken, match=r"^23:"):
+        searched(
+            replace(lost(Power.ON, RESTORE, replicas=1), kubelets=False), faults=0, planner=with_controllers_at_once
+        )
 
 
 def without_a_fence(world: World) -> Plan:

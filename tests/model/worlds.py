@@ -191,6 +191,9 @@ def normal(truth: FaultyTruth) -> FaultyTruth:
     memory = _with_ages_of_room(memory, truth.now, settings.history)
     if memory.quorum_lost is not None:
         memory = replace(memory, quorum_lost=max(memory.quorum_lost - truth.now, -settings.patience))
+    if memory.seed is not None and memory.seed.served is not None:
+        served = max(memory.seed.served - truth.now, -settings.kubelets)
+        memory = replace(memory, seed=replace(memory.seed, served=served))
     if memory.down or memory.healed or memory.condemned or memory.unhealthy:
         memory = _normal_healing(memory, truth)
     rank = ranks(truth.replicas)

@@ -15,9 +15,12 @@ from support.new_epoch import A1, Jobs, begun
 from support.small_plane import NAME, SmallPlane
 
 from quarterdeck.actions.carry_out import carry_out
+from quarterdeck.actions.seats import settle_seats
 from quarterdeck.actions.status import write_memory
+from quarterdeck.actions.units import _begins_without_data
 from quarterdeck.components.etcd import BUMP
 from quarterdeck.errors import PreconditionFailed, Unavailable
+from quarterdeck.model.clusters import Cluster, ClusterMemory, MemberMemory
 from quarterdeck.model.epochs import BackupOrigin, Seed
 from quarterdeck.model.steps.clusters import RestoreMember
 
@@ -31,8 +34,8 @@ async def from_backup(folder: Path, jobs: Jobs | None = None) -> SmallPlane:
     small = await begun(jobs)
     database = folder / "db"
 
-    async def built(origin: BackupOrigin, revision: int) -> Path:
-        assert (origin, revision) == (ORIGIN, 5)
+    async def built(origin: BackupOrigin, revision: int, cluster: Cluster) -> Path:
+        assert (origin, revision, cluster) == (ORIGIN, 5, Cluster.MAIN)
         database.write_bytes(b"the database")
         return database
 
@@ -62,6 +65,38 @@ async def test_the_founders_data_is_made_of_the_copied_database_and_the_copy_is_
     assert SCRATCH not in await volumes(site)
     assert small.plane.memory.seeding is None
     assert await site.list_volume(A1, f"{NAME}-east-1", "etcd/member/wal") == ("0.wal",), "former data stays"
+
+
+async def test_the_events_of_the_founder_get_a_volume_of_their_own_and_another_token(tmp_path: Path) -> None:
+    jobs = Jobs()
+    small = await from_backup(tmp_path, jobs)
+    site, plane = small.sites["east"], small.plane
+    origin, database = replace(ORIGIN, epoch=2), tmp_path / "events.db"
+
+    async def built(asked: BackupOrigin, revision: int, cluster: Cluster) -> Path:
+        assert (asked, revision, cluster) == (origin, 9, Cluster.EVENTS)
+        database.write_bytes(b"the events")
+        return database
+
+    plane.database = built
+    memory = plane.memory
+    member = MemberMemory(epoch=3, storage_class="standard")
+    seed = Seed(origin=origin, founder="east-4", revision=9, seen=0)
+    replicas = tuple(replace(each, events=member) if each.name == "east-4" else each for each in memory.replicas)
+    events = ClusterMemory(epoch=3, bootstrap=("east-4",), seed=seed)
+    await write_memory(plane, replace(memory, replicas=replicas, events=events, seed=Seed(**SEED, restored=True)))
+    await settle_seats(plane)
+    await carry_out(plane, replace(RESTORE, origin=origin, cluster=Cluster.EVENTS), small.world)
+    (argv,) = jobs.argv
+    target = {each.name: each.path for each in await site.volumes(A1)}[f"{NAME}-east-4-events-3"]
+    uid = plane.resource.metadata.uid
+    assert {f"--data-dir={target}/etcd", f"--initial-cluster-token={NAME}-{uid}-events-3"} <= set(argv)
+    assert plane.memory.of(Cluster.EVENTS).seeding is None
+    assert not database.exists()
+    assert not _begins_without_data(plane, plane.memory.replica("east-4"), Cluster.EVENTS)
+    created = replace(plane.memory, events=replace(plane.memory.events, created=True))
+    await write_memory(plane, created)
+    assert _begins_without_data(plane, plane.memory.replica("east-4"), Cluster.EVENTS), "another member is new"
 
 
 async def test_what_an_interrupted_attempt_left_is_deleted_first(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -16,6 +16,8 @@ from support.databases import AT
 from support.golden import Golden
 from support.resources import with_spec, with_status
 
+from quarterdeck.api.base import ConditionStatus, with_condition
+from quarterdeck.api.conditions import ConditionReason, ConditionType
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.plane.memory import memory_to_status
 from quarterdeck.api.site import Isolation
@@ -33,7 +35,7 @@ from quarterdeck.backup.chain import (
 from quarterdeck.engine.workspace import backups, leases
 from quarterdeck.engine.workspace.backups import backup_keys, open_backups
 from quarterdeck.engine.workspace.home import Home
-from quarterdeck.errors import Gone, LeaseLost, PreconditionFailed, QuarterdeckError, TimedOut
+from quarterdeck.errors import Gone, LeaseLost, PreconditionFailed, QuarterdeckError, TimedOut, Unavailable
 from quarterdeck.model.memory import Memory
 from quarterdeck.stores.lease import Clocks
 
@@ -138,6 +140,38 @@ async def test_with_a_manager_it_only_waits_for_it(lab: Lab) -> None:
     await lab.write()
     assert taken_of(await asked) == (NOW, 40, 1010, True)
     assert lab.recorded == 0
+
+
+async def test_data_without_the_keys_of_the_plane_is_said_to_be_that(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(its, "_BELONGINGS", 0.05)
+    lab.links = [link(fulls=(FULL,)), link(steps=(STEP,))]
+    assert taken_of(await lab.backups.create("alpha", timeout=30)) == (NOW, 40, 1010, False)
+
+
+async def failed(lab: Lab, at: datetime) -> None:
+    """The condition as the manager writes it when its task has ended."""
+    plane = await lab.home.store.get(ControlPlane, "alpha")
+    conditions = with_condition(
+        (),
+        ConditionType.BACKED_UP,
+        ConditionStatus.FALSE,
+        reason=ConditionReason.BACKUP_FAILED,
+        now=at.timestamp(),
+        message="reading links/7.json: this link of the chain is missing",
+    )
+    await lab.home.store.update(with_status(plane, conditions=conditions))
+
+
+async def test_it_ends_with_the_error_with_which_the_task_of_the_manager_ends(lab: Lab, golden: Golden) -> None:
+    await managed(lab)
+    golden.hide(str(lab.home.folder), "HOME")
+    await failed(lab, datetime.now(UTC) - timedelta(seconds=5))
+    asked = asyncio.create_task(lab.backups.create("alpha", timeout=30))
+    done, _ = await asyncio.wait({asked}, timeout=0.2)
+    assert done == set(), "an error of before may be over"
+    await failed(lab, datetime.now(UTC))
+    with golden.raises(Unavailable):
+        await asked
 
 
 @pytest.mark.parametrize(

@@ -17,24 +17,27 @@ from support.backup_facts import NOTHING_LOST
 from support.databases import AT
 from support.golden import Golden
 from support.resources import with_spec, with_status
-from support.small_plane import secrets
+from support.restoring_lab import URL, cordoned, full, store_keys
+from support.restoring_lab import RestoringLab as Lab
 from support.templates import template
 
 from quarterdeck.api.belongings import PlaneSecrets
-from quarterdeck.api.controlplane import ControlPlane, NewEpoch, RestoreFrom, new_control_plane
+from quarterdeck.api.controlplane import ControlPlane, NewEpoch, RestoreEvents, RestoreFrom, new_control_plane
+from quarterdeck.api.plane.etcd import Etcd, Events
 from quarterdeck.api.plane.memory import memory_from_status, memory_to_status
-from quarterdeck.api.revision import ReplicaRevision, revision_of
-from quarterdeck.api.site import Cordon, LocalSpec, Site
+from quarterdeck.api.revision import ReplicaRevision
+from quarterdeck.api.site import LocalSpec, Site
 from quarterdeck.app import changes
-from quarterdeck.app.backup import restores
-from quarterdeck.app.backup.restores import RestorePlan, Restores
-from quarterdeck.backup.chain import Chain, ChainLink, FullBackup, ObjectReference
+from quarterdeck.app.backup import events, restores
+from quarterdeck.app.backup.events import EventsPlan, events_plan
+from quarterdeck.app.backup.restores import RestorePlan, time_of
+from quarterdeck.backup.chain import BackupMoment, Chain, FullBackup
 from quarterdeck.backup.kubernetes.object_changes import MomentDifference
 from quarterdeck.engine.workspace import backups, operations
-from quarterdeck.engine.workspace.backups import OpenBackups, backup_keys, open_backups
+from quarterdeck.engine.workspace.backups import backup_keys, open_backups
 from quarterdeck.engine.workspace.home import Home
-from quarterdeck.engine.workspace.plane_archive import archive_of
 from quarterdeck.engine.workspace.restores import RestoredDatabase
+from quarterdeck.engine.workspace.settings import consent_of
 from quarterdeck.errors import (
     Conflict,
     Corrupt,
@@ -44,15 +47,8 @@ from quarterdeck.errors import (
     QuarterdeckError,
     Unavailable,
 )
+from quarterdeck.model.epochs import EventsPoint
 from quarterdeck.model.memory import Memory
-from quarterdeck.pki.codec import encode
-
-URL = "s3://planes"
-OBJECT = ObjectReference(name="data/1", sha256="", size_bytes=7)
-
-
-def full(revision: int, *, epoch: int = 0, at: datetime = AT) -> FullBackup:
-    return FullBackup(cluster="main", epoch=epoch, revision=revision, at=at, etcd_version="3.6.16", stored=OBJECT)
 
 
 @pytest.fixture
@@ -62,56 +58,6 @@ def objects(monkeypatch: pytest.MonkeyPatch) -> MemoryObjects:
     for module in (backups, restores):
         monkeypatch.setattr(module, "open_backup_store", lambda *_: made)
     return made
-
-
-class Lab:
-    """Homes, and the restores of each."""
-
-    def __init__(self, folder: Path, stack: AsyncExitStack) -> None:
-        self.folder = folder
-        self._stack = stack
-
-    async def home(self, name: str) -> tuple[Home, Restores]:
-        home = await Home.open(self.folder / name)
-        self._stack.push_async_callback(home.close)
-        return home, Restores(home, lambda: cast("Any", SimpleNamespace(upstream=None)))
-
-    async def backed_up(self, *, paused: bool = False, whole: bool = True) -> tuple[ControlPlane, Path]:
-        """Plane ``alpha`` of a home, with a full backup and its belongings in the store; and the key of that home."""
-        home, _ = await self.home("lost")
-        plane = await home.store.create(with_spec(new_control_plane("alpha", site="east"), paused=paused))
-        await store_keys(home, plane)
-        revision = await home.store.create(revision_of(plane, template()))
-        memory = memory_to_status(Memory(created=True, epoch=0, revision=40))
-        plane = await home.store.update(
-            with_status(plane, revision=revision.name, memory=memory, observed_generation=1)
-        )
-        east = await home.store.get(Site, "east")
-        await home.store.update(east.model_copy(update={"spec": cordoned(east, "ada")}))
-        opened = await open_backups(home, plane)
-        await self.append(opened, whole=await archive_of(home.store, plane) if whole else None)
-        return plane, opened.keys.path
-
-    async def append(self, to: OpenBackups, whole: bytes | None) -> None:
-        async def parts() -> AsyncIterator[bytes]:
-            assert whole is not None
-            yield whole
-
-        belongings = await to.deposit.put(parts()) if whole is not None else None
-        link = ChainLink(
-            number=0, previous="", plane="", writer="a test", at=AT, fulls=(full(40),), belongings=belongings
-        )
-        await to.chains.append(await to.chains.read(), link)
-
-
-async def store_keys(home: Home, plane: ControlPlane) -> None:
-    data = {"metadata": {"name": plane.name}, "planeUid": plane.metadata.uid, "data": encode(secrets())}
-    await home.store.create(PlaneSecrets.model_validate(data))
-
-
-def cordoned(site: Site, by: str) -> LocalSpec:
-    assert isinstance(site.spec, LocalSpec)
-    return site.spec.model_copy(update={"cordons": (Cordon(machine=f"{site.name}-a1", by=by, since=AT),)})
 
 
 @pytest.fixture
@@ -211,6 +157,73 @@ PLAN = RestorePlan(
     losses=NOTHING_LOST,
 )
 RESTORE = RestoreFrom(store=URL, folder="alpha/1", epoch=0, revision=40)
+
+
+def test_the_moment_of_events_is_as_old_as_the_one_that_was_asked_for() -> None:
+    moment = BackupMoment(full(40), (), 40)
+    assert time_of("latest", moment) is None
+    assert time_of("1,040", moment) == AT
+    assert time_of("2030-01-01T03:30:00+02:00", moment) == AT + timedelta(minutes=90)
+
+
+async def events_of(lab: Lab, *fulls: FullBackup, at: datetime | None, monkeypatch: pytest.MonkeyPatch) -> EventsPlan:
+    home, _ = await lab.home("home")
+    made = with_spec(new_control_plane("alpha", site="east"), etcd=Etcd(events=Events(separate=True)))
+    plane = await home.store.create(made)
+
+    async def database(*_: object) -> RestoredDatabase:
+        return RestoredDatabase(Path("events.db"), None)
+
+    monkeypatch.setattr(events, "restored_database", database)
+    engine = cast("Any", SimpleNamespace(home=home, upstream=None))
+    planned = await events_plan(engine, plane, await open_backups(home, plane), Chain("uid", fulls=fulls), at=at)
+    assert planned is not None
+    return planned
+
+
+EVENTS = tuple(each.model_copy(update={"cluster": "events"}) for each in FULLS)
+
+
+@pytest.mark.parametrize(
+    ("at", "restored"),
+    [(None, (1, 50)), (AT + timedelta(hours=2.5), (1, 40)), (AT + timedelta(minutes=5), (0, 30)), (AT, (0, 30))],
+)
+async def test_events_come_back_as_of_their_own_newest_moment_by_then(
+    lab: Lab, at: datetime | None, restored: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events, "datetime", Later)
+    planned = await events_of(lab, *EVENTS, at=at, monkeypatch=monkeypatch)
+    assert planned.restore == RestoreEvents(epoch=restored[0], revision=restored[1])
+
+
+async def test_without_a_backup_of_events_they_begin_empty_and_that_is_said(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, golden: Golden
+) -> None:
+    monkeypatch.setattr(events, "datetime", Later)
+    planned = await events_of(lab, *FULLS, at=None, monkeypatch=monkeypatch)
+    assert planned.restore is None
+    golden(planned.words)
+    later = await events_of_again(lab, monkeypatch)
+    assert later.restore is None, "the first backup of events is newer"
+
+
+async def events_of_again(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> EventsPlan:
+    home, _ = await lab.home("home")
+    await home.store.delete(ControlPlane, "alpha")
+    return await events_of(lab, *EVENTS, at=AT - timedelta(seconds=1), monkeypatch=monkeypatch)
+
+
+async def test_the_consent_names_the_moment_of_events(lab: Lab) -> None:
+    home, its = await lab.home("home")
+    await home.store.create(new_control_plane("alpha", site="east"))
+    moment = BackupMoment(EVENTS[2], (), 40)
+    await its.start(replace(PLAN, events=EventsPlan(moment=moment)))
+    word = (await home.store.get(ControlPlane, "alpha")).spec.new_epoch
+    assert word is not None
+    assert word.restore == RESTORE.model_copy(update={"events": RestoreEvents(epoch=1, revision=40)})
+    point = consent_of(await home.store.get(ControlPlane, "alpha")).restore
+    assert point is not None
+    assert point.events == EventsPoint(epoch=1, revision=40)
 
 
 def test_what_would_be_lost_is_counted_and_never_negative() -> None:

@@ -5,13 +5,19 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from support.backup_facts import CHANGES, CREATES, FOUND, FULL, LOSSES, NOTHING_LOST, PLAN, RANGE, VERIFIED
 from support.cli_lab import Cli
+from support.databases import AT
 from support.golden import Golden
 
+from quarterdeck.api.controlplane import new_control_plane
 from quarterdeck.app.backup.backups import BackupList, Backups, TakenBackup
+from quarterdeck.app.backup.copied_plane import CopyRequest
+from quarterdeck.app.backup.copies import Copies, CopyPlan, ForeignBackup
+from quarterdeck.app.backup.events import EventsPlan
 from quarterdeck.app.backup.objects import BackedUpObject, BackedUpObjects, BringBack
 from quarterdeck.app.backup.restores import RestorePlan, Restores
 from quarterdeck.backup.kubernetes.object_changes import MomentDifference
@@ -25,6 +31,42 @@ class Told:
 
     plan: RestorePlan = PLAN
     calls: list[tuple[object, ...]] = field(default_factory=list)
+
+
+COPY = CopyPlan(
+    plane=new_control_plane("beta", site="west"),
+    of="alpha",
+    store="s3://planes",
+    revision=1040,
+    at=AT,
+    proof=PLAN.proof,
+    differences=("cloudControllerManager: off",),
+    databases=(Path("db"),),
+    events=EventsPlan(why="no backup has them"),
+    secrets=cast("Any", None),
+    contents=(),
+)
+
+
+@pytest.fixture
+def copied(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
+    """What the face was told of restores as another plane."""
+    calls: list[tuple[object, ...]] = []
+
+    async def plan(_: Copies, name: str, asked: CopyRequest, *, to: str, source: ForeignBackup | None) -> CopyPlan:
+        calls.append(("plan", name, asked, to, source.url if source is not None else None))
+        return COPY
+
+    async def start(_: Copies, plan: CopyPlan) -> None:
+        calls.append(("start", plan.plane.name))
+
+    async def discard(_: Copies, plan: CopyPlan) -> None:
+        calls.append(("discard", plan.plane.name))
+
+    for each in (plan, start, discard):
+        monkeypatch.setattr(Copies, each.__name__, each)
+    monkeypatch.setattr("quarterdeck.cli.commands.copies.follow", lambda name: calls.append(("follow", name)))
+    return calls
 
 
 @pytest.fixture
@@ -130,6 +172,48 @@ def test_a_plane_whose_home_was_lost_is_brought_back_first_and_its_key_is_never_
         assert "HUNTER2" not in said.out + said.err
 
 
+def test_a_restore_as_another_plane_says_what_is_different_and_is_followed(
+    cli: Cli, copied: list[tuple[object, ...]], told: Told, golden: Golden
+) -> None:
+    cli.plane("alpha")
+    done = cli("restore", "alpha", "--as", "beta", "--site", "west", "--to", "1040", "--yes", "-o", "json")
+    asked = CopyRequest(name="beta", site="west")
+    assert copied == [("plan", "alpha", asked, "1040", None), ("start", "beta"), ("follow", "beta")]
+    assert told.calls == [], "the plane that was backed up is not touched"
+    golden(done.err)
+    result = json.loads(done.out)
+    assert (result["name"], result["copyOf"], result["lostRevisions"]) == ("beta", "alpha", 0)
+
+
+def test_a_copy_that_nobody_agrees_to_or_that_is_a_dry_run_leaves_nothing(
+    cli: Cli, copied: list[tuple[object, ...]], golden: Golden
+) -> None:
+    cli.plane("alpha")
+    refused = cli("restore", "alpha", "--as", "beta")
+    assert (refused.code, [each[0] for each in copied]) == (4, ["plan", "discard"]), "there is nobody to ask"
+    golden(refused.err)
+    copied.clear()
+    dry = cli("restore", "alpha", "--as", "beta", "--endpoint", "k9s.example.com", "--dry-run")
+    assert dry.code == 0
+    assert copied == [
+        ("plan", "alpha", CopyRequest(name="beta", endpoint="k9s.example.com"), "latest", None),
+        ("discard", "beta"),
+    ]
+    golden(dry.out)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--site", "west"), ("--endpoint", "k9s"), ("--external-controllers",), ("--as", "b", "--even-if-others-live")],
+)
+def test_options_of_another_plane_are_refused_without_it(
+    cli: Cli, copied: list[tuple[object, ...]], told: Told, options: tuple[str, ...], golden: Golden
+) -> None:
+    cli.plane("alpha")
+    golden(cli.refused("restore", "alpha", *options, code=2).err)
+    assert (copied, told.calls) == ([], [])
+
+
 def test_the_help_says_what_going_on_beside_others_is_for(cli: Cli, golden: Golden) -> None:
     words = " ".join(cli("restore", "--help", COLUMNS="1000").out.split())
     assert "--even-if-others-live" in words
@@ -177,6 +261,19 @@ def test_a_backup_by_hand_says_what_can_be_restored(
     golden(cli("backup", "create", "alpha", "--timeout", "90s").out)
     result = json.loads(cli("backup", "create", "alpha", "--timeout", "90s", "--output", "json").out)
     assert (result["fullHash"], result["revision"]) == ("0000beef" if hashed else None, 1040)
+
+
+def test_a_backup_by_hand_says_that_the_keys_are_missing(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, golden: Golden
+) -> None:
+    async def create(_: Backups, name: str, *, timeout: float) -> TakenBackup:
+        return TakenBackup(
+            plane=name, store="s3://planes", revision=1040, full=FULL, size_bytes=3 << 20, whole_plane=False
+        )
+
+    cli.plane("alpha")
+    monkeypatch.setattr(Backups, "create", create)
+    golden(cli("backup", "create", "alpha").out)
 
 
 def test_the_list_says_of_each_stretch_what_comes_back(

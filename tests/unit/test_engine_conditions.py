@@ -13,6 +13,7 @@ from quarterdeck.api.controlplane import new_control_plane
 from quarterdeck.engine.notices.conditions import KINDS, judged, reworded, stalled, turned, unseen, why_stalled
 from quarterdeck.model.clusters import ClusterMemory, Full
 from quarterdeck.model.components import Component
+from quarterdeck.model.epochs import BackupOrigin, Seed
 from quarterdeck.model.leadership import Leadership
 from quarterdeck.model.membership import Health, MemberFact, Membership, Space
 from quarterdeck.model.memory import Condemned, Memory, Rejection, Replica
@@ -208,5 +209,9 @@ def test_a_plane_whose_controllers_nobody_leads_is_as_wanted_and_not_ready() -> 
     assert of(ill)[ConditionType.RECONCILING] == "False", "nothing is done about it"
     gone = look(world=replace(WELL, leading=(unled,), deleting=True))
     assert of(gone)[ConditionType.CONTROLLERS_LEAD] == "Unknown"
+    origin = BackupOrigin(store="file:///backups", folder="a/1", epoch=0)
+    seed = Seed(origin=origin, founder="a-1", revision=5, seen=5, restored=True)
+    held = look(world=replace(WELL, leading=(led, unled), memory=replace(WELL.memory, seed=seed)))
+    assert of(held)[ConditionType.CONTROLLERS_LEAD] == "Unknown", "in a new epoch it waits for kubelets"
     unknown = look(world=replace(WELL, leading=(replace(led, led=None),)))
     assert (of(unknown)[ConditionType.READY], of(unknown)[ConditionType.CONTROLLERS_LEAD]) == ("True", "Unknown")

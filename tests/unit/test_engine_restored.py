@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,6 +21,7 @@ from quarterdeck.engine.workspace.backups import OpenBackups, scratch_folder
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.restores import forget_restored, restored_database
 from quarterdeck.errors import Corrupt, NotFound
+from quarterdeck.model.clusters import Cluster, ClusterMemory
 from quarterdeck.model.epochs import BackupOrigin, Seed
 from quarterdeck.model.memory import Memory
 
@@ -34,7 +36,8 @@ class Builds:
         self.fails: BaseException | None = None
         reference = ObjectReference(name="data/1", sha256="", size_bytes=1)
         full = FullBackup(cluster="main", epoch=0, revision=40, at=AT, etcd_version="3.6.16", stored=reference)
-        self._chain = Chain("1", fulls=(full,))
+        events = full.model_copy(update={"cluster": "events", "epoch": 2})
+        self._chain = Chain("1", fulls=(full, events))
         patch.setattr(restores, "open_backups_at", self._opened)
         patch.setattr(restores, "etcd_programs", self._programs)
         patch.setattr(restores, "proven", self._proven)
@@ -108,6 +111,21 @@ async def test_a_revision_that_no_backup_has_builds_nothing(home: Home, builds: 
     with pytest.raises(NotFound):
         await built(home, 41)
     assert builds.revisions == []
+
+
+async def test_the_database_of_events_is_another_one_and_deleted_with_that_of_the_epoch(
+    home: Home, builds: Builds
+) -> None:
+    plane, origin = await home.store.get(ControlPlane, "alpha"), replace(ORIGIN, epoch=2)
+    events = await restored_database(home, cast("Any", None), plane, origin, 40, Cluster.EVENTS)
+    main = await built(home)
+    assert events.path != main.path
+    seed = Seed(origin=origin, founder="east-4", revision=40, seen=0)
+    for restored, kept in ((False, [events.path]), (True, [])):
+        clusters = ClusterMemory(epoch=3, seed=replace(seed, restored=restored))
+        memory = memory_to_status(Memory(epoch=1, seed=SEED, events=clusters))
+        await forget_restored(home, with_status(plane, memory=memory))
+        assert left(home) == kept
 
 
 async def forget(home: Home, seed: Seed | None) -> None:

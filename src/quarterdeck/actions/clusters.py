@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from quarterdeck.actions.addresses import peer_url
@@ -48,72 +49,89 @@ async def restore_member(plane: Plane, step: RestoreMember, _: World) -> None:
 
     Raises Unavailable where the data of the origin is missing, or cannot be restored.
     """
-    record, seed = plane.memory.replica(step.replica), plane.memory.seed
-    doing = f"restoring {record.name} from {step.origin}"
-    if record.started or seed is None or seed.founder != record.name:
+    record, memory = plane.memory.replica(step.replica), plane.memory.of(step.cluster)
+    doing, seed = f"restoring {record.name} from {step.origin}", memory.seed
+    if memory.replica(record.name).started or seed is None or seed.founder != record.name:
         raise PreconditionFailed(doing, f"{record.name} already has data", "see 'status'")
     match step.origin:
         case SurvivorOrigin(replica=survivor):
-            await _restore_from_survivor(plane, record, plane.memory.replica(survivor), doing)
+            restoring = _Restoring(plane, record, step.cluster, doing)
+            await restoring.from_survivor(plane.memory.replica(survivor))
         case BackupOrigin() as backup:
-            await _restore_from_backup(plane, record, backup, seed.revision, doing)
+            await _Restoring(plane, record, step.cluster, doing).from_backup(backup, seed.revision)
 
 
-async def _restore_from_survivor(plane: Plane, record: Replica, survivor: Replica, doing: str) -> None:
-    """The survivor's database is only read."""
-    source = await volume_of(plane, survivor)
-    if source is None:
-        seen = f"volume {volume_name(plane, survivor)} is gone from machine {survivor.machine}"
-        raise Unavailable(doing, seen, "restore it with all its data")
-    await _restore_database(plane, record, source.path / DATABASE, source.used_bytes, doing)
+@dataclass(frozen=True, slots=True)
+class _Restoring:
+    """The data of a replica's member of a cluster, on its machine."""
 
+    plane: Plane
+    record: Replica
+    cluster: Cluster
+    doing: str
 
-async def _restore_from_backup(plane: Plane, record: Replica, backup: BackupOrigin, revision: int, doing: str) -> None:
-    """The database is copied to a volume of its own on the machine, which is deleted afterwards."""
-    database = await plane.database(backup, revision)
-    size = (await asyncio.to_thread(database.stat)).st_size
-    site, scratch = plane.site(record.site), f"{volume_name(plane, record)}-restore"
-    await plane.check()
-    await site.delete_volume(record.machine, scratch)
-    await _require_room(plane, record, 2 * size, doing)
-    await plane.check()
-    await site.create_volume(record.machine, scratch, record.storage_class)
-    try:
-        path = await site.fill_volume(record.machine, scratch, "db", database)
-        await _restore_database(plane, record, path, size, doing)
-    finally:
-        await site.delete_volume(record.machine, scratch)
-    await asyncio.to_thread(database.unlink, missing_ok=True)  # it holds the plane's secrets, and can be built again
+    @property
+    def volume(self) -> str:
+        return volume_name(self.plane, self.record, self.cluster)
 
+    @property
+    def storage_class(self) -> str:
+        return self.plane.memory.of(self.cluster).replica(self.record.name).storage_class
 
-async def _restore_database(plane: Plane, record: Replica, database: PurePosixPath, size: int, doing: str) -> None:
-    """The founder's volume, with the data of a new cluster from a database on its machine of ``size`` bytes."""
-    site = plane.site(record.site)
-    utility = await site.install(record.machine, Program("etcdutl", await plane.etcdutl()))
-    await plane.check()
-    await site.delete_volume(record.machine, volume_name(plane, record))
-    await _require_room(plane, record, size, doing)
-    await plane.check()
-    target = await site.create_volume(record.machine, volume_name(plane, record), record.storage_class)
-    argv = restoring(
-        utility,
-        database,
-        target.path / DATA,
-        name=record.name,
-        peer=peer_url(record),
-        token=token_of(plane, Cluster.MAIN),
-    )
-    ended = await site.run_job(record.machine, Job(name=f"restore {record.name}", argv=argv, deadline=_DEADLINE))
-    if ended.exit_code != 0:
-        seen = f"etcdutl: {why_it_ended(ended.output, ended.exit_code)}"
-        raise Unavailable(doing, seen, "fix the cause; quarterdeck retries")
+    async def from_survivor(self, survivor: Replica) -> None:
+        """The survivor's database is only read."""
+        source = await volume_of(self.plane, survivor)
+        if source is None:
+            seen = f"volume {volume_name(self.plane, survivor)} is gone from machine {survivor.machine}"
+            raise Unavailable(self.doing, seen, "restore it with all its data")
+        await self._made(source.path / DATABASE, source.used_bytes)
 
+    async def from_backup(self, backup: BackupOrigin, revision: int) -> None:
+        """The database is copied to a volume of its own on the machine, which is deleted afterwards."""
+        plane, machine = self.plane, self.record.machine
+        database = await plane.database(backup, revision, self.cluster)
+        size = (await asyncio.to_thread(database.stat)).st_size
+        site, scratch = plane.site(self.record.site), f"{self.volume}-restore"
+        await plane.check()
+        await site.delete_volume(machine, scratch)
+        await self._require_room(2 * size)
+        await plane.check()
+        await site.create_volume(machine, scratch, self.storage_class)
+        try:
+            path = await site.fill_volume(machine, scratch, "db", database)
+            await self._made(path, size)
+        finally:
+            await site.delete_volume(machine, scratch)
+        await asyncio.to_thread(database.unlink, missing_ok=True)  # it holds the plane's secrets; it can be built again
 
-async def _require_room(plane: Plane, record: Replica, size: int, doing: str) -> None:
-    free = await plane.site(record.site).free_bytes(record.machine, record.storage_class)
-    if free < size:
-        seen = f"{size:,} bytes must be copied, and machine {record.machine} has room for {free:,}"
-        raise Unavailable(doing, seen, "make room there, but do not delete any of the old data")
+    async def _made(self, database: PurePosixPath, size: int) -> None:
+        """The founder's volume, with the data of a new cluster from a database on its machine of ``size`` bytes."""
+        plane, record = self.plane, self.record
+        site = plane.site(record.site)
+        utility = await site.install(record.machine, Program("etcdutl", await plane.etcdutl()))
+        await plane.check()
+        await site.delete_volume(record.machine, self.volume)
+        await self._require_room(size)
+        await plane.check()
+        target = await site.create_volume(record.machine, self.volume, self.storage_class)
+        argv = restoring(
+            utility,
+            database,
+            target.path / DATA,
+            name=record.name,
+            peer=peer_url(record, self.cluster),
+            token=token_of(plane, self.cluster),
+        )
+        ended = await site.run_job(record.machine, Job(name=f"restore {record.name}", argv=argv, deadline=_DEADLINE))
+        if ended.exit_code != 0:
+            seen = f"etcdutl: {why_it_ended(ended.output, ended.exit_code)}"
+            raise Unavailable(self.doing, seen, "fix the cause; quarterdeck retries")
+
+    async def _require_room(self, size: int) -> None:
+        free = await self.plane.site(self.record.site).free_bytes(self.record.machine, self.storage_class)
+        if free < size:
+            seen = f"{size:,} bytes must be copied, and machine {self.record.machine} has room for {free:,}"
+            raise Unavailable(self.doing, seen, "make room there, but do not delete any of the old data")
 
 
 async def withdraw_consent(plane: Plane, step: WithdrawConsent, _: World) -> None:

@@ -18,6 +18,7 @@ from quarterdeck.endpoint.port import Dns, LoadBalancer
 from quarterdeck.errors import NotFound, PreconditionFailed
 from quarterdeck.etcd.port import EtcdCluster
 from quarterdeck.kube.port import Kube
+from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.endpoints import RecordClaim
 from quarterdeck.model.epochs import BackupOrigin
@@ -61,8 +62,8 @@ class Plane:
     boot: str
     #: Downloads the program that recovers a lost quorum, if it is missing.
     etcdutl: Callable[[], Awaitable[PurePosixPath]] = _none
-    #: The database of etcd at a revision of a backup, as a file on this host; built if it is missing.
-    database: Callable[[BackupOrigin, int], Awaitable[Path]] = _none
+    #: The database of a cluster at a revision of a backup, as a file on this host; built if it is missing.
+    database: Callable[[BackupOrigin, int, Cluster], Awaitable[Path]] = _none
     #: Taken while load balancers are paused.
     holding: asyncio.Lock = field(default_factory=asyncio.Lock)
     #: Taken while its status or its keys are written.

@@ -51,7 +51,9 @@ async def start_unit(plane: Plane, step: StartUnit | RestartUnit | ReviveUnit, w
 def _begins_without_data(plane: Plane, record: Replica, cluster: Cluster) -> bool:
     """Whether a member may start without data: it was never healthy, and it is not the founder of a new epoch."""
     memory = plane.memory.of(cluster)
-    seeded = cluster is Cluster.MAIN and memory.seed is not None and memory.seed.founder == record.name
+    seeded = memory.seed is not None and memory.seed.founder == record.name
+    if cluster is Cluster.EVENTS and memory.created:
+        seeded = False  # a replica may get another member of it
     return not (memory.replica(record.name).started or seeded)
 
 

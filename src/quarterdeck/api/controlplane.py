@@ -165,6 +165,15 @@ class RecoveryPolicy(StrEnum):
     AUTOMATIC = "automatic"
 
 
+class RestoreEvents(Model):
+    """A moment of the events' etcd cluster in the same backups."""
+
+    #: The epoch of the events' etcd cluster that the moment belongs to.
+    epoch: Annotated[int, Field(ge=0)]
+    #: The etcd revision that is restored.
+    revision: Annotated[int, Field(ge=1)]
+
+
 class RestoreFrom(Model):
     """A moment of the backups of the plane."""
 
@@ -176,6 +185,8 @@ class RestoreFrom(Model):
     epoch: Annotated[int, Field(ge=0)]
     #: The etcd revision that is restored.
     revision: Annotated[int, Field(ge=1)]
+    #: The moment of the events' etcd cluster; without it, that begins empty, if there is one.
+    events: RestoreEvents | None = None
 
 
 class NewEpoch(Model):

@@ -58,4 +58,7 @@ class Settings:
     history: float = 5.0
     #: How long a quorum must be lost before the plane is recovered by itself.
     patience: float = 300.0
+    #: How long the controllers of a new epoch wait for a kubelet, from when the first apiserver serves. Kubelets renew
+    #: their Leases each 10 s, and retry within 7 s (k8s.io/component-helpers: apimachinery/lease/controller.go).
+    kubelets: float = 60.0
     healing: HealingBounds = HealingBounds()

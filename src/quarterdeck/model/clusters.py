@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from quarterdeck.model.components import Component
+from quarterdeck.model.epochs import Seed
 
 
 class Cluster(StrEnum):
@@ -61,6 +62,7 @@ class ClusterMemory:
     cluster_id: int = 0
     revision: int = 0
     full: Full | None = None
+    seed: Seed | None = None
 
     @property
     def exists(self) -> bool:

@@ -1,4 +1,4 @@
-"""Epochs of the main etcd cluster: their origins, and the user's consent to the next one."""
+"""Epochs of etcd clusters: their origins, and the user's consent to the next one."""
 
 from __future__ import annotations
 
@@ -57,7 +57,9 @@ class BackupOrigin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seed:
-    """The origin of an epoch of the main cluster, and the replica with which it begins."""
+    """The origin of an epoch of a cluster, and the replica with which it begins. The events' cluster only ever has one
+    from a backup.
+    """
 
     origin: SurvivorOrigin | BackupOrigin
     #: The replica that gets the data.
@@ -68,6 +70,8 @@ class Seed:
     seen: int
     #: The founder has the data.
     restored: bool = False
+    #: When an apiserver of the epoch was first seen ready.
+    served: float | None = None
 
     @property
     def candidates(self) -> tuple[str, ...]:
@@ -80,11 +84,22 @@ class Seed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EventsPoint:
+    """A revision of the events' cluster in the same backups as that of the main one."""
+
+    #: The epoch of the events' cluster.
+    epoch: int
+    revision: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RestorePoint:
     """A revision of a plane's backups that a user has chosen."""
 
     origin: BackupOrigin
     revision: int
+    #: None: the events' cluster begins empty, if there is one.
+    events: EventsPoint | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -227,6 +227,7 @@ class Memory:
             cluster_id=known.cluster_id,
             revision=known.revision,
             full=known.full,
+            seed=known.seed,
             replicas=tuple(each.of(cluster, known.epoch if known.exists else None) for each in self.replicas),
         )
 

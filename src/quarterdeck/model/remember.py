@@ -47,6 +47,7 @@ def _of_events(memory: Memory, step: Step, now: float) -> Memory:
             cluster_id=then.cluster_id,
             revision=then.revision,
             full=then.full,
+            seed=then.seed,
         ),
         replicas=tuple(
             _with_member(each, after) if _has_member(each, epoch) else each
@@ -97,10 +98,14 @@ def _at_most(memory: Memory, newest: float | None, now: float) -> Memory:
     longer = memory.longer
     if longer is not None and longer.until is not None:
         longer = replace(longer, until=at_most(longer.until))
+    seed = memory.seed
+    if seed is not None and seed.served is not None:
+        seed = replace(seed, served=at_most(seed.served))
     (full, events) = (_full_at_most(each, newest, now) for each in (memory.full, memory.events.full))
     return replace(
         memory,
         full=full,
+        seed=seed,
         events=replace(memory.events, full=events),
         held=counted(memory.held),
         draining=counted(memory.draining),

@@ -261,6 +261,8 @@ class World:
     #: The leader of each kind of controllers, as an apiserver reports it. No step follows from it: no program is
     #: restarted because something keeps it from leading.
     leading: tuple[Leadership, ...] = ()
+    #: Whether a kubelet has renewed its Lease in the present epoch of etcd, or there are none of them; None: unknown.
+    kubelets_back: bool | None = None
     #: The steps in backoff.
     failing: tuple[Failing, ...] = ()
     settings: Settings = field(default_factory=Settings)
@@ -337,8 +339,16 @@ class World:
 
     @property
     def unled(self) -> tuple[Leadership, ...]:
-        """The kinds of controllers without a leader; empty for a plane in deletion."""
-        return () if self.deleting else tuple(each for each in self.leading if each.led is False)
+        """The kinds of controllers without a leader that may have one; empty for a plane in deletion."""
+        held = Component.CONTROLLER_MANAGER if self.awaits_kubelets else None
+        unled = (each for each in self.leading if each.led is False and each.component is not held)
+        return () if self.deleting else tuple(unled)
+
+    @property
+    def awaits_kubelets(self) -> bool:
+        """Whether kube-controller-manager of a new epoch has to wait for a kubelet; for a bounded time."""
+        seed, most = self.memory.seed, self.settings.kubelets
+        return seed is not None and not self.kubelets_back and (seed.served is None or self.now - seed.served < most)
 
     @property
     def controls(self) -> bool:

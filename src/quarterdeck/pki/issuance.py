@@ -70,6 +70,25 @@ def create_plane_secrets(plane: str, now: datetime, *, lifetime: timedelta = LEA
     )
 
 
+def copied_secrets(
+    plane: str, source: SharedSecrets, generation: int, now: datetime, *, lifetime: timedelta = LEAF_LIFETIME
+) -> SharedSecrets:
+    """The secrets of a new plane with the data of another one. What the data was written with stays the same: the keys
+    that encrypt Secrets and sign tokens, and the authorities that clients trust. etcd has an authority of its own, so
+    that no member of one plane is a peer of the other's. Nothing was issued for its replicas yet.
+    """
+    etcd_ca = Authority(create_authority(f"{plane}-etcd-ca", now))
+    manager, etcd_manager = _managers(source.kubernetes_ca, etcd_ca, now, lifetime)
+    return replace(
+        source,
+        etcd_ca=etcd_ca,
+        manager=manager,
+        etcd_manager=etcd_manager,
+        replicas=(),
+        generations=(("", generation),) if generation else (),
+    )
+
+
 def _managers(
     kubernetes_ca: Authority, etcd_ca: Authority, now: datetime, lifetime: timedelta
 ) -> tuple[KeyPair, KeyPair]:

@@ -1,15 +1,16 @@
-"""The etcd cluster for events alone: when it is removed, and how a replica gets another member of it."""
+"""The etcd cluster for events alone: when it is restored and removed, and how a replica gets another member of it."""
 
 from __future__ import annotations
 
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
+from quarterdeck.model.epochs import Seed
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps.base import Step
-from quarterdeck.model.steps.clusters import ForgetCluster, ReleaseMember
+from quarterdeck.model.steps.clusters import ForgetCluster, ReleaseMember, RestoreMember
 from quarterdeck.model.steps.plan import Wait
 from quarterdeck.model.steps.units import StopUnit
-from quarterdeck.model.units import IDLE, UnitState
+from quarterdeck.model.units import IDLE, MachineState, UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner import next_steps
 from quarterdeck.planner.members import is_stale
@@ -31,6 +32,39 @@ def dissolve(view: Reading) -> RuleOutcome:
     stale = [each for each in world.memory.replicas if is_stale(world, each)]
     why = "that cluster no longer exists"
     return RuleOutcome(tuple(step for record in stale for step in _release(view, record, why)))
+
+
+def restore(view: Reading) -> RuleOutcome:
+    """The founder of the events' cluster gets the data of a backup, after that of the main cluster. Where that fails,
+    or the founder is gone, the events' cluster begins empty: events are never worth an outage.
+    """
+    memory = view.world.memory
+    seed = memory.events.seed
+    if seed is None or seed.restored or memory.seeding is not None:
+        return RuleOutcome()
+    if why := _not_restored(view, seed):
+        return RuleOutcome((ForgetCluster(site="", why=f"{why}, so it begins empty", cluster=Cluster.EVENTS),))
+    if not memory.events.exists:
+        return RuleOutcome()  # its founder is about to be recorded
+    founder = memory.replica(seed.founder)
+    if not view.reachable(founder):
+        return RuleOutcome(waiting=(next_steps.machine(view.world, founder, ", which gets the events"),))
+    why = f"it begins at etcd revision {seed.revision:,} of its backup"
+    step = RestoreMember(site=founder.site, why=why, replica=founder.name, origin=seed.origin, cluster=Cluster.EVENTS)
+    return RuleOutcome((step,))
+
+
+def _not_restored(view: Reading, seed: Seed) -> str:
+    """Why the events' cluster does not get its data; "" if it does."""
+    if not view.wants_events:
+        return "no replica stores events separately"
+    founder = next((each for each in view.world.memory.replicas if each.name == seed.founder), None)
+    if founder is None or view.fact(founder).machine is MachineState.DOWN:
+        return f"{seed.founder} is gone, which was to get the data"
+    for each in view.world.failing:
+        if isinstance(each.step, RestoreMember) and each.step.cluster is Cluster.EVENTS:
+            return each.error
+    return ""
 
 
 def renew(view: Reading) -> RuleOutcome:

@@ -35,6 +35,7 @@ RULES: tuple[Rule, ...] = (
     Rule(ask=volume_moves.reattach_quorum, members=UNKNOWN),
     Rule(ask=recovery.begin, members=EITHER, despite=ALARMS),
     Rule(ask=recovery.seed, members=UNKNOWN),
+    Rule(ask=events.restore, members=EITHER),
     Rule(ask=recovery.withdraw, despite=ALARMS),
     Rule(ask=replica_programs.withhold, members=EITHER, despite=ALARMS),
     Rule(ask=notes.note, despite=ALARMS),

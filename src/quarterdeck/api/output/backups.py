@@ -222,6 +222,10 @@ class RestoreResult(NamedOutput):
     losses: RestoreLosses | None
     #: The URL of the backup store.
     store: str
+    #: The etcd revision that was restored of the events' etcd; null where there is none, or it begins empty.
+    events_revision: int | None
+    #: The plane that was backed up, if another one begins with its data; null for a restore in place.
+    copy_of: str | None
 
     @property
     @override

@@ -163,6 +163,7 @@ class SeedStatus(Model):
     revision: int
     seen: int
     restored: bool = False
+    served: float | None = None
 
 
 class KeptDataStatus(Model):
@@ -190,6 +191,7 @@ class ClusterStatus(Model):
     cluster_id: EtcdId = "0"
     revision: int = 0
     full: FullStatus | None = None
+    seed: SeedStatus | None = None
 
 
 class MemoryStatus(Model):

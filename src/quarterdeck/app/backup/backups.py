@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
@@ -10,8 +11,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from quarterdeck.actions.addresses import client_urls, urls_in
+from quarterdeck.api.base import find_condition
+from quarterdeck.api.conditions import ConditionReason, ConditionType
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.plane.memory import memory_from_status
+from quarterdeck.app.backup.copies import Copies
 from quarterdeck.app.backup.objects import BackedUpObjects
 from quarterdeck.app.backup.restores import Restores
 from quarterdeck.backup.chain import BackupMoment, Chain, FullBackup, KeyHash
@@ -30,12 +34,15 @@ from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.open_plane import open_plane
 from quarterdeck.engine.workspace.restores import MAIN
 from quarterdeck.engine.workspace.verification import verify_moment
-from quarterdeck.errors import NotFound, PreconditionFailed, TimedOut
+from quarterdeck.errors import NotFound, PreconditionFailed, TimedOut, Unavailable
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.stores.lease import hold_lease
 
-#: Seconds between two looks at the chain.
+#: Seconds between two looks at the chain, or at the plane.
 _LOOK = 0.3
+#: Seconds that the belongings of the plane may take to be stored behind its data. They are looked at every two seconds,
+#: and are not stored while they are incomplete, or are being changed.
+_BELONGINGS = 15.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,14 +97,16 @@ class Backups:
         self._engine = engine
         self.restores = Restores(home, engine)
         self.objects = BackedUpObjects(home, engine, self.restores)
+        self.copies = Copies(home, engine, self.restores)
 
     async def create(self, name: str, *, timeout: float = 600.0) -> TakenBackup:
         """Return once everything that was acknowledged before this call can be restored. The manager of the plane backs
-        it up; where there is none, this process does until then.
+        it up; where there is none, this process does until then. The plane's keys are waited for, but not for long.
 
-        Raises PreconditionFailed where backups are disabled or etcd does not exist yet, TimedOut, and what the backup
-        store raises.
+        Raises PreconditionFailed where backups are disabled or etcd does not exist yet, Unavailable with the error with
+        which the manager's task ended meanwhile, TimedOut, and what the backup store raises.
         """
+        called = datetime.now(UTC)
         await require_plane_in_reach(self._home, name)
         plane = await recorded.existing(self._home.store, name)
         if not may_record(plane):
@@ -111,7 +120,7 @@ class Backups:
         doing = f"backing up plane {name} to {backups.url}"
         try:
             async with asyncio.timeout(timeout):
-                return await self._covered(plane, backups, epoch, revision)
+                return await self._covered(plane, backups, epoch, revision, called)
         except TimeoutError as error:
             seen = f"etcd revision {revision:,} was not stored within {timeout:g} s"
             raise TimedOut(doing, seen, f"see 'quarterdeck events {name}'") from error
@@ -153,14 +162,17 @@ class Backups:
         async with open_plane(self._home, name) as plane:
             return await plane.etcd.revision(client_urls(plane))
 
-    async def _covered(self, plane: ControlPlane, backups: OpenBackups, epoch: int, revision: int) -> TakenBackup:
-        if await recorded.manager_of(self._home.store, plane.name):
-            return await _until_covered(plane, backups, epoch, revision)
+    async def _covered(
+        self, plane: ControlPlane, backups: OpenBackups, epoch: int, revision: int, called: datetime
+    ) -> TakenBackup:
         found: list[TakenBackup] = []
 
         async def wait() -> None:
             found.append(await _until_covered(plane, backups, epoch, revision))
 
+        if await recorded.manager_of(self._home.store, plane.name):
+            await until_one_ends(wait(), self._watch(plane.name, backups.url, called))
+            return found[0]
         engine = self._engine()
         async with AsyncExitStack() as stack:
             lease = hold_lease(
@@ -170,20 +182,32 @@ class Backups:
             await until_one_ends(wait(), record(self._home, engine.upstream, plane.name, BackupState(), guard.check))
         return found[0]
 
+    async def _watch(self, name: str, url: str, since: datetime) -> None:
+        """Raise the error with which the manager's task has ended since then. What it reported before may be over."""
+        while True:
+            plane = await recorded.existing(self._home.store, name)
+            now = find_condition(plane.status.conditions, ConditionType.BACKED_UP)
+            if now is not None and now.reason == ConditionReason.BACKUP_FAILED and now.last_transition_time >= since:
+                seen = f"the task of the manager has ended: {now.message}"
+                raise Unavailable(f"backing up plane {name} to {url}", seen, "fix the cause, and run this again")
+            await asyncio.sleep(_LOOK)
+
 
 async def _until_covered(plane: ControlPlane, backups: OpenBackups, epoch: int, revision: int) -> TakenBackup:
-    chain = await backups.chains.read()
+    chain, latest = await backups.chains.read(), math.inf
     while True:
         with suppress(NotFound):
             moment = chain.at_revision(MAIN, revision, epoch)
-            if chain.belongings_at(revision, epoch) is not None:
+            now, whole = asyncio.get_running_loop().time(), chain.belongings_at(revision, epoch) is not None
+            latest = min(latest, now + _BELONGINGS)
+            if whole or now >= latest:
                 return TakenBackup(
                     plane=plane.name,
                     store=backups.url,
                     revision=revision,
                     full=moment.full,
                     size_bytes=moment.stored_bytes,
-                    whole_plane=True,
+                    whole_plane=whole,
                 )
         await asyncio.sleep(_LOOK)
         if await backups.chains.continues(chain):

@@ -10,6 +10,7 @@ from pathlib import Path
 from quarterdeck.api.base import Resource
 from quarterdeck.api.controlplane import ControlPlane, NewEpoch, RestoreFrom
 from quarterdeck.api.site import Site
+from quarterdeck.app.backup.events import EventsPlan, events_plan
 from quarterdeck.backup.belongings import PlaneArchive, read_archive
 from quarterdeck.backup.build import opened as opened_object
 from quarterdeck.backup.chain import BackupMoment, Chain, ChainStore
@@ -59,6 +60,8 @@ class RestorePlan:
     #: What happened to objects since, up to the newest moment of the backup; an error where that could not be read: it
     #: need not keep anybody from restoring.
     losses: MomentDifference | QuarterdeckError
+    #: None: the plane has no separate etcd for events.
+    events: EventsPlan | None = None
 
     @property
     def lost(self) -> int | None:
@@ -87,7 +90,9 @@ class Restores:
         _require_restorable(plane)
         backups = await open_backups(self._home, plane)
         chain = await backups.chains.read()
-        return await self._planned(plane, backups, chain, await self.moment(backups, chain, to))
+        moment = await self.moment(backups, chain, to)
+        events = await events_plan(self._engine(), plane, backups, chain, at=time_of(to, moment))
+        return await self._planned(plane, backups, chain, moment, events)
 
     async def moment(self, backups: OpenBackups, chain: Chain, to: str) -> BackupMoment:
         """A moment of a chain by its name. Of several epochs with the same revision, the newest one is meant."""
@@ -126,7 +131,13 @@ class Restores:
             _require_restorable(seen)
             if seen.status.memory.epoch + 1 != plan.epoch:
                 raise Conflict(doing, f"epoch {seen.status.memory.epoch} of its etcd has begun since", "see 'status'")
-            restore = RestoreFrom(store=plan.store, folder=plan.folder, epoch=plan.from_epoch, revision=plan.revision)
+            restore = RestoreFrom(
+                store=plan.store,
+                folder=plan.folder,
+                epoch=plan.from_epoch,
+                revision=plan.revision,
+                events=plan.events.restore if plan.events is not None else None,
+            )
             word = NewEpoch(epoch=plan.epoch, even_if_others_live=even_if_others_live, restore=restore)
             if not seen.status.awaits_data:
                 return seen.with_spec(new_epoch=word)
@@ -150,7 +161,7 @@ class Restores:
             raise Conflict(doing, "this home has a plane of that name", "restore it without --from, or delete it first")
         identities = read_identities(key)
         store = open_backup_store(url, read_options(options) if options is not None else {})
-        folder, chain = await _newest_chain(store, name, doing)
+        folder, chain = await newest_chain(store, name, doing)
         uid = folder.rpartition("/")[2]
         if here is not None and here.metadata.uid != uid:
             raise Conflict(doing, "this home has another plane of that name", "delete it first, or use another home")
@@ -183,7 +194,12 @@ class Restores:
         await store.create(plane.with_status(observed_generation=None, awaits_data=True), uid=uid)
 
     async def _planned(
-        self, plane: ControlPlane, backups: OpenBackups, chain: Chain, moment: BackupMoment
+        self,
+        plane: ControlPlane,
+        backups: OpenBackups,
+        chain: Chain,
+        moment: BackupMoment,
+        events: EventsPlan | None,
     ) -> RestorePlan:
         memory = plane.status.memory
         origin = BackupOrigin(store=backups.url, folder=backups.folder, epoch=moment.full.epoch)
@@ -199,6 +215,7 @@ class Restores:
             at=moment.at,
             proof=database.proof,
             losses=await self._losses(plane, backups, chain, moment),
+            events=events,
         )
 
     async def _losses(
@@ -254,6 +271,13 @@ def _at_revision(chain: Chain, epochs: list[int], revision: int) -> BackupMoment
     return chain.at_revision(MAIN, revision, epochs[0])
 
 
+def time_of(to: str, moment: BackupMoment) -> datetime | None:
+    """The time that a moment is of, as it was asked for; None for the newest one."""
+    if to == LATEST:
+        return None
+    return moment.at if to.replace(",", "").isdigit() else _time(to)
+
+
 def _time(text: str) -> datetime:
     try:
         at = datetime.fromisoformat(text)
@@ -267,7 +291,7 @@ def _time(text: str) -> datetime:
     return at
 
 
-async def _newest_chain(store: ObjectStore, name: str, doing: str) -> tuple[str, Chain]:
+async def newest_chain(store: ObjectStore, name: str, doing: str) -> tuple[str, Chain]:
     """The backups of the plane of that name that were written to last."""
     folders = sorted({"/".join(each.name.split("/")[:2]) for each in await store.names(name)})
     chains = [(each, await ChainStore(store, each.rpartition("/")[2], each).read()) for each in folders]

@@ -87,6 +87,8 @@ def create(
         whole_plane=taken.whole_plane,
     )
     text = f"etcd revision {taken.revision:,} of plane {name} is in {taken.store} ({size(taken.size_bytes)})"
+    if not taken.whole_plane:
+        text += "; its keys are not, so only its data can be restored: see 'backup list' and 'events'"
     done(result, output, text)
 
 

@@ -8,16 +8,26 @@ from typing import Annotated
 import typer
 
 from quarterdeck.api.output.backups import RestoreResult
+from quarterdeck.app.backup.copied_plane import CopyRequest
+from quarterdeck.app.backup.copies import ForeignBackup
 from quarterdeck.app.backup.restores import RestorePlan
 from quarterdeck.backup.kubernetes.object_changes import MomentDifference
 from quarterdeck.cli.arguments import Detach, EvenIfOthersLive, Name, OutputOption, Yes
 from quarterdeck.cli.commands.backups import MomentOption
+from quarterdeck.cli.commands.copies import (
+    ExternalControllers,
+    NewEndpoint,
+    NewName,
+    NewSite,
+    built_lines,
+    events_revision,
+    restore_as,
+)
 from quarterdeck.cli.context import Output, err, out
 from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.object_text import losses_lines, losses_result
 from quarterdeck.cli.open_home import call, go_inside_to_drive
 from quarterdeck.cli.output import done, emit
-from quarterdeck.cli.readable import size, when
 from quarterdeck.cli.work import confirm, detach, follow
 from quarterdeck.errors import InvalidInput, QuarterdeckError
 
@@ -38,7 +48,11 @@ OptionsFile = Annotated[
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Build and check the data, and change nothing.")]
 
 
-@command(app, "restore alpha --to 2026-01-31T12:00:00Z", "restore alpha --from s3://backups/home --key backup.key")
+@command(
+    app,
+    "restore alpha --from s3://backups/home --key backup.key",
+    "restore alpha --as beta --to 2026-01-31T12:00:00Z",
+)
 def restore(
     name: Name,
     to: MomentOption = "latest",
@@ -46,6 +60,10 @@ def restore(
     key: KeyFile = None,
     options: OptionsFile = None,
     even_if_others_live: EvenIfOthersLive = False,
+    new_name: NewName = None,
+    site: NewSite = None,
+    endpoint: NewEndpoint = None,
+    external_controllers: ExternalControllers = False,
     dry_run: DryRunOption = False,
     yes: Yes = False,
     detached: Detach = False,
@@ -53,9 +71,17 @@ def restore(
 ) -> None:
     """Restore the etcd of a plane to an earlier moment. The present data is kept on its machines.
 
-    The data is built and checked first. Then all programs of the plane stop, and start again with it.
+    The data is built and checked first. Then all programs of the plane stop, and start again with it. With --as,
+    another plane begins with it instead, and this one is not touched.
     """
     _require_pair(source, key, options)
+    if new_name is not None:
+        _require_untouched(name, even_if_others_live=even_if_others_live)
+        asked = CopyRequest(name=new_name, site=site, endpoint=endpoint, external_controllers=external_controllers)
+        found = ForeignBackup(source, key, options) if source is not None and key is not None else None
+        restore_as(name, asked, to=to, source=found, dry_run=dry_run, yes=yes, detached=detached, output=output)
+        return
+    _require_as(site, endpoint, external_controllers=external_controllers)
     if source is not None and key is not None:
         _adopt(name, source, key, options)
     go_inside_to_drive(name)
@@ -94,14 +120,22 @@ def _require_pair(source: str | None, key: Path | None, options: Path | None) ->
         )
 
 
+def _require_as(site: str | None, endpoint: str | None, *, external_controllers: bool) -> None:
+    given = (("--site", site), ("--endpoint", endpoint), ("--external-controllers", external_controllers))
+    for option, value in given:
+        if value:
+            raise InvalidInput("restoring a plane", f"{option} is given without --as", "leave it out, or give --as")
+
+
+def _require_untouched(name: str, *, even_if_others_live: bool) -> None:
+    if even_if_others_live:
+        seen = f"--even-if-others-live is given with --as, and plane {name} is not touched"
+        raise InvalidInput("restoring a plane", seen, "leave it out")
+
+
 def _lines(plan: RestorePlan) -> list[str]:
     """What to know before one consents."""
-    said = [f"etcd revision {plan.revision:,} was backed up to {plan.store} by {when(plan.at)}"]
-    if plan.proof is not None:
-        said.append(
-            f"it was built and checked: {plan.proof.keys:,} keys, {size(plan.proof.size_bytes)},"
-            f" {plan.proof.hashes} hashes are those that the members had"
-        )
+    said = built_lines(plan.revision, plan.store, plan.at, plan.proof)
     if plan.lost is None:
         said.append(
             f"lost: everything since epoch {plan.from_epoch} of its etcd ended; the present epoch is {plan.epoch - 1}"
@@ -115,6 +149,8 @@ def _lines(plan: RestorePlan) -> list[str]:
         said.append(f"which objects are lost is not known: {plan.losses}")
     else:
         said.extend(losses_lines(plan.losses))
+    if plan.events is not None:
+        said.append(plan.events.words)
     return said
 
 
@@ -127,4 +163,6 @@ def _result(plan: RestorePlan) -> RestoreResult:
         lost_revisions=plan.lost,
         losses=losses_result(plan.losses) if isinstance(plan.losses, MomentDifference) else None,
         store=plan.store,
+        events_revision=events_revision(plan.events),
+        copy_of=None,
     )

@@ -114,6 +114,8 @@ class Seen:
     events: Dated[EtcdFacts] | None = None
     #: The leader of each kind of controllers.
     leading: tuple[Leadership, ...] = ()
+    #: See ``World``.
+    kubelets_back: bool | None = None
 
 
 def assemble(known: World, places: Mapping[str, ReplicaPlace], seen: Seen, now: float) -> World:
@@ -150,6 +152,7 @@ def assemble(known: World, places: Mapping[str, ReplicaPlace], seen: Seen, now: 
         record_ttl=name.ttl,
         name_servers=name.servers,
         leading=seen.leading,
+        kubelets_back=seen.kubelets_back,
     )
 
 

@@ -15,6 +15,7 @@ from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.engine.observation.assemble import Dated, EtcdFacts, ReplicaPlace, Seen, ServerFacts, assemble
 from quarterdeck.engine.observation.liveness import Liveness
 from quarterdeck.engine.observation.observe_etcd import EtcdObserver
+from quarterdeck.engine.observation.observe_kubelets import KubeletsObserver
 from quarterdeck.engine.observation.observe_leaders import LeadersObserver
 from quarterdeck.engine.observation.observe_servers import ServersObserver
 from quarterdeck.engine.observation.observe_sites import SitesObserver
@@ -70,6 +71,7 @@ class Observer:
     _liveness: Liveness = field(init=False)
     _quiet: Quiet = field(init=False)
     _leaders: LeadersObserver = field(init=False)
+    _kubelets: KubeletsObserver = field(init=False)
 
     def __post_init__(self) -> None:
         self._sites = SitesObserver(plane=self.plane)
@@ -81,6 +83,7 @@ class Observer:
         self._liveness = Liveness(plane=self.plane)
         self._quiet = Quiet(plane=self.plane)
         self._leaders = LeadersObserver(plane=self.plane)
+        self._kubelets = KubeletsObserver(plane=self.plane, within=self.settings.kubelets)
 
     async def observe(self) -> World:
         """One observation. A source that does not answer raises nothing."""
@@ -159,9 +162,10 @@ class Observer:
         endings = await self._sites.endings(memory, places, sites, crash_looping)
         said = {Cluster.MAIN: etcd.said, Cluster.EVENTS: events.said}
         memberships = {cluster: facts.membership if facts is not None else None for cluster, facts in said.items()}
-        silent, leading = await asyncio.gather(
+        silent, leading, kubelets_back = await asyncio.gather(
             self._liveness.observe(memory, places, sites, servers, memberships),
             self._leaders.observe(memory, _ready(servers)),
+            self._kubelets.observe(memory, _ready(servers), known.now),
         )
         heard = Heard(servers=servers, memberships=memberships, silent=silent)
         quiet = await self._quiet.observe(memory, places, sites, heard)
@@ -177,6 +181,7 @@ class Observer:
             quiet=quiet,
             silent=silent,
             leading=leading,
+            kubelets_back=kubelets_back,
         )
 
     async def sure(self, world: World) -> World:

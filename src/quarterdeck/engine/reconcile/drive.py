@@ -38,6 +38,7 @@ from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Requester, Wants, wants
 from quarterdeck.engine.workspace.restores import restored_database
 from quarterdeck.errors import Gone, InvalidInput, NotApplied, Paused, QuarterdeckError, kind_of
+from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.epochs import BackupOrigin
 from quarterdeck.model.steps.plan import Plan
@@ -127,9 +128,9 @@ class Engine:
             (await self.upstream.ensure((UpstreamProgram.ETCDUTL,), versions))[UpstreamProgram.ETCDUTL]
         )
 
-    async def database(self, plane: ControlPlane, origin: BackupOrigin, revision: int) -> Path:
-        """The database of a plane at a revision of a backup; built if it is missing."""
-        return (await restored_database(self.home, self.upstream, plane, origin, revision)).path
+    async def database(self, plane: ControlPlane, origin: BackupOrigin, revision: int, cluster: Cluster) -> Path:
+        """The database of a cluster at a revision of a backup; built if it is missing."""
+        return (await restored_database(self.home, self.upstream, plane, origin, revision, cluster)).path
 
     async def drive(self, name: str, *, wait: float = 0.0) -> None:
         """Drive a plane, operation after operation, until it is up to date.

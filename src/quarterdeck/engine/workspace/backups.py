@@ -175,18 +175,26 @@ async def open_backups(home: Home, plane: ControlPlane) -> OpenBackups:
 
 
 async def open_backups_at(home: Home, plane: ControlPlane, url: str, folder: str) -> OpenBackups:
-    """Backups of that plane, or of the one that it was before its home was lost, in a folder of a store."""
+    """Backups of that plane, of the one that it was before its home was lost, or of the one that it is a copy of, in a
+    folder of a store.
+    """
+    return await open_backups_in(home, url, folder, store_options(plane), plane.spec.backup.recipients)
+
+
+async def open_backups_in(
+    home: Home, url: str, folder: str, options: Mapping[str, str], recipients: tuple[str, ...] = ()
+) -> OpenBackups:
+    """Backups in a folder of a store, of whatever plane. Raises InvalidInput, Unavailable."""
     keys = await backup_keys(home.folder)
     if url == default_store(home.folder):
         with file_errors("creating the folder of backups"):
             await asyncio.to_thread(Path(home.folder / "backups").mkdir, mode=0o700, exist_ok=True)
-    store = open_backup_store(url, store_options(plane))
-    recipients = Recipients((keys.recipient, *plane.spec.backup.recipients))
+    store = open_backup_store(url, options)
     return OpenBackups(
         store=store,
         url=url,
         folder=folder,
         chains=ChainStore(store, folder.rpartition("/")[2], folder),
-        deposit=Deposit(store=store, prefix=folder, recipients=recipients),
+        deposit=Deposit(store=store, prefix=folder, recipients=Recipients((keys.recipient, *recipients))),
         keys=keys,
     )

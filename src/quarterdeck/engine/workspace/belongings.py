@@ -43,6 +43,14 @@ async def secrets_of(store: Store, plane: ControlPlane) -> SharedSecrets:
             continue  # another process was faster: its secrets count
 
 
+async def bring(store: Store, name: str, uid: str, secrets: SharedSecrets) -> None:
+    """Store the secrets of a plane that is about to be created with that uid: its first driver finds them. Raises
+    Conflict where ``make_room`` was not called before.
+    """
+    data = SecretStr(encode(secrets))
+    await store.create(SecretsResource(metadata=Metadata(name=name), plane_uid=uid, data=data))
+
+
 async def renew_manager(store: Store, plane: ControlPlane, *, lease: Lease | None = None) -> None:
     """Renew quarterdeck's own certificates, if the plane's generation of certificates is newer."""
     generation = plane.spec.certificates.generation

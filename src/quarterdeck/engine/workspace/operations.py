@@ -20,6 +20,7 @@ from quarterdeck.api.operation import (
     operation_reason,
 )
 from quarterdeck.api.plane.memory import MemoryStatus
+from quarterdeck.components.credentials import SharedSecrets
 from quarterdeck.components.ports import LAST_PLANE
 from quarterdeck.engine.notices.conditions import unseen
 from quarterdeck.engine.workspace import addons, belongings, recorded, revisions
@@ -123,10 +124,15 @@ async def require_new(store: Store, name: str) -> None:
 
 
 async def create(
-    home: Home, plane: ControlPlane, requester: Requester, contents: tuple[Content, ...] | None = None
+    home: Home,
+    plane: ControlPlane,
+    requester: Requester,
+    contents: tuple[Content, ...] | None = None,
+    *,
+    secrets: SharedSecrets | None = None,
 ) -> Operation:
-    """Store a new plane, with its own ports; ``contents``: its add-ons, if they were read already. Raises Conflict if a
-    plane has that name, and errors of reading the add-ons.
+    """Store a new plane, with its own ports; ``contents``: its add-ons, if they were read already; ``secrets``: its
+    keys, if it does not get new ones. Raises Conflict if a plane has that name, and errors of reading the add-ons.
     """
     name = plane.metadata.name
     contents = await addons.read(plane) if contents is None else contents
@@ -135,13 +141,16 @@ async def create(
         await require_new(home.store, name)
         number = await free_number(home.store, name)
         await make_room(home.store, name)
+        uid = str(uuid.uuid4()) if secrets is not None else ""
+        if secrets is not None:
+            await belongings.bring(home.store, name, uid, secrets)
         given = plane.metadata
         metadata = Metadata(
             name=name, labels=given.labels, annotations=given.annotations, finalizers=(PLANE_FINALIZER,)
         )
         conditions = unseen(requester.now().timestamp())
         status = ControlPlaneStatus(port_offset=number, conditions=conditions, memory=MemoryStatus(proven=False))
-        stored = await home.store.create(plane.model_copy(update={"metadata": metadata, "status": status}))
+        stored = await home.store.create(plane.model_copy(update={"metadata": metadata, "status": status}), uid=uid)
     stored = await revisions.established(home.store, stored)
     stored = await addons.established(home.store, stored, contents)
     return await _record(home.store, stored, OperationType.CREATE, requester, to=goal_of(stored))

@@ -25,7 +25,6 @@ from quarterdeck.model.epochs import BackupOrigin
 from quarterdeck.upstream.catalog import UpstreamProgram, Versions
 from quarterdeck.upstream.upstream import Upstream
 
-#: The cluster that is restored. That of events is founded again, empty.
 MAIN = Cluster.MAIN.value
 #: Seconds that a database is kept which nothing was restored from.
 _KEPT_S = 24 * 3600.0
@@ -40,18 +39,23 @@ class RestoredDatabase:
 
 
 async def restored_database(
-    home: Home, upstream: Upstream, plane: ControlPlane, origin: BackupOrigin, revision: int
+    home: Home,
+    upstream: Upstream,
+    plane: ControlPlane,
+    origin: BackupOrigin,
+    revision: int,
+    cluster: Cluster = Cluster.MAIN,
 ) -> RestoredDatabase:
-    """The database of a plane at a revision of a backup, built and proven unless it was before.
+    """The database of a cluster of a plane at a revision of a backup, built and proven unless it was before.
 
     Raises NotFound where the backup has no such revision, and what ``build`` and ``prove`` raise.
     """
-    target = _path(home, plane.name, origin, revision)
+    target = _path(home, plane.name, origin, revision, cluster)
     if await asyncio.to_thread(target.exists):
         return RestoredDatabase(target, None)
     backups = await open_backups_at(home, plane, origin.store, origin.folder)
     chain = await backups.chains.read()
-    moment = chain.at_revision(MAIN, revision, origin.epoch)
+    moment = chain.at_revision(cluster.value, revision, origin.epoch)
     built = target.with_suffix(".built")
     with file_errors("restoring a database"):
         await asyncio.to_thread(target.parent.mkdir, mode=0o700, parents=True, exist_ok=True)
@@ -86,26 +90,28 @@ async def etcd_programs(upstream: Upstream, plane: ControlPlane) -> EtcdPrograms
 
 
 async def forget_restored(home: Home, plane: ControlPlane) -> None:
-    """Delete databases that were built to restore a plane, for they hold its secrets: that of its present epoch, once
-    the founder has it, and those that were built more than a day ago. A later one may be about to be used.
+    """Delete databases that were built to restore a plane, for they hold its secrets: those of its present epoch, once
+    the founder has them, and those that were built more than a day ago. A later one may be about to be used.
     """
-    seed = memory_from_status(plane.status.memory).seed
-    folder = scratch_folder(home.folder, plane.name)
-    used = None
-    if seed is not None and seed.restored and isinstance(seed.origin, BackupOrigin):
-        used = _path(home, plane.name, seed.origin, seed.revision)
+    memory, folder = memory_from_status(plane.status.memory), scratch_folder(home.folder, plane.name)
+    used = {
+        _path(home, plane.name, seed.origin, seed.revision, cluster)
+        for cluster in Cluster
+        if (seed := memory.of(cluster).seed) is not None
+        if seed.restored and isinstance(seed.origin, BackupOrigin)
+    }
 
     def delete() -> None:
         remove_left(folder)
         oldest = time.time() - _KEPT_S
         for each in folder.glob("restore-*"):
-            if each == used or each.stat().st_mtime < oldest:
+            if each in used or each.stat().st_mtime < oldest:
                 each.unlink(missing_ok=True)
 
     with file_errors("deleting a restored database"):
         await asyncio.to_thread(delete)
 
 
-def _path(home: Home, plane: str, origin: BackupOrigin, revision: int) -> Path:
+def _path(home: Home, plane: str, origin: BackupOrigin, revision: int, cluster: Cluster) -> Path:
     place = hashlib.sha256(f"{origin.store} {origin.folder}".encode()).hexdigest()[:12]
-    return scratch_folder(home.folder, plane) / f"restore-{place}-{origin.epoch}-{revision}.db"
+    return scratch_folder(home.folder, plane) / f"restore-{cluster}-{place}-{origin.epoch}-{revision}.db"

@@ -11,7 +11,7 @@ from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.components import ports
 from quarterdeck.model.bounds import HealingBounds, Settings
 from quarterdeck.model.capabilities import Capability
-from quarterdeck.model.epochs import BackupOrigin, Consent, RestorePoint
+from quarterdeck.model.epochs import BackupOrigin, Consent, EventsPoint, RestorePoint
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.seats import Slot
 from quarterdeck.planner.slots import slots
@@ -90,7 +90,9 @@ def consent_of(plane: ControlPlane) -> Consent:
     restore = None
     if given.restore is not None:
         origin = BackupOrigin(store=given.restore.store, folder=given.restore.folder, epoch=given.restore.epoch)
-        restore = RestorePoint(origin=origin, revision=given.restore.revision)
+        found = given.restore.events
+        events = EventsPoint(epoch=found.epoch, revision=found.revision) if found is not None else None
+        restore = RestorePoint(origin=origin, revision=given.restore.revision, events=events)
     return Consent(
         epoch=given.epoch, even_if_others_live=given.even_if_others_live, automatic=automatic, restore=restore
     )

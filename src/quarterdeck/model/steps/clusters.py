@@ -8,7 +8,7 @@ from typing import ClassVar
 from typing_extensions import override
 
 from quarterdeck.model.clusters import Cluster, ClusterMemory
-from quarterdeck.model.epochs import BackupOrigin, Seed, SurvivorOrigin
+from quarterdeck.model.epochs import BackupOrigin, EventsPoint, Seed, SurvivorOrigin
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.steps.base import Claim, Note, OfCluster, Step
 
@@ -177,6 +177,7 @@ class NoteQuorum(Note):
 class BeginEpoch(Note):
     """Record that a new ``epoch`` of the cluster begins from ``origin``: replicas of the former epoch are no longer
     used or started. The ``founder`` is the next replica that is placed. ``seen``: the last observed revision.
+    ``events``: where the events' cluster begins from, in the same backups (None: it is founded again, empty).
     """
 
     kind: ClassVar[str] = "begin-epoch"
@@ -187,6 +188,7 @@ class BeginEpoch(Note):
     founder: str
     revision: int
     seen: int
+    events: EventsPoint | None = None
 
     @property
     @override
@@ -195,7 +197,7 @@ class BeginEpoch(Note):
 
     @override
     def remembered(self, memory: Memory, now: float) -> Memory:
-        """Unchanged if the epoch has begun already. The events' cluster is founded again, empty."""
+        """Unchanged if the epoch has begun already."""
         if memory.epoch == self.epoch:
             return memory
         seed = Seed(origin=self.origin, founder=self.founder, revision=self.revision, seen=self.seen)
@@ -209,12 +211,18 @@ class BeginEpoch(Note):
             cluster_id=0,
             full=None,
             quorum_lost=None,
-            events=ClusterMemory(epoch=memory.events.epoch),
+            events=ClusterMemory(epoch=memory.events.epoch, seed=self._events_seed(memory)),
         )
+
+    def _events_seed(self, memory: Memory) -> Seed | None:
+        if self.events is None or not isinstance(self.origin, BackupOrigin):
+            return None
+        origin = replace(self.origin, epoch=self.events.epoch)
+        return Seed(origin=origin, founder=self.founder, revision=self.events.revision, seen=memory.events.revision)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RestoreMember(Step):
+class RestoreMember(OfCluster):
     """Create the data of the founder of an epoch from its origin, which stays unchanged."""
 
     kind: ClassVar[str] = "restore-member"
@@ -223,7 +231,7 @@ class RestoreMember(Step):
 
     @property
     @override
-    def words(self) -> str:
+    def description(self) -> str:
         return f"restore {self.replica} from {self.origin}"
 
     @property
@@ -236,6 +244,24 @@ class RestoreMember(Step):
         if memory.seed is None or memory.seed.founder != self.replica:
             return memory
         return replace(memory, seed=replace(memory.seed, restored=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteServed(Note):
+    """Record since when an apiserver of the present epoch serves."""
+
+    kind: ClassVar[str] = "note-served"
+
+    @property
+    @override
+    def words(self) -> str:
+        return "note that an apiserver of the epoch serves"
+
+    @override
+    def remembered(self, memory: Memory, now: float) -> Memory:
+        if memory.seed is None or memory.seed.served is not None:
+            return memory
+        return replace(memory, seed=replace(memory.seed, served=now))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

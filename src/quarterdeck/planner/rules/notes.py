@@ -7,7 +7,7 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.membership import Health, Membership
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.steps.base import Step
-from quarterdeck.model.steps.clusters import NoteCluster, NoteCreated, NoteMembers
+from quarterdeck.model.steps.clusters import NoteCluster, NoteCreated, NoteMembers, NoteServed
 from quarterdeck.model.steps.traffic import NoteDraining, NoteLifetime, NoteRecord, NoteUnsettled
 from quarterdeck.model.units import IDLE
 from quarterdeck.model.world import World
@@ -32,6 +32,7 @@ def note(view: View) -> RuleOutcome:
         steps.extend(_lifetime(world))
     if world.membership is not None:
         steps.extend(_draining(view))
+        steps.extend(_served(view))
     return RuleOutcome(tuple(steps))
 
 
@@ -109,6 +110,15 @@ def _has_begun(world: World, record: Replica) -> bool:
     to have lost its data.
     """
     return world.replica(record.name).has_data is not False
+
+
+def _served(view: View) -> list[Step]:
+    memory = view.world.memory
+    if memory.seed is None or not memory.seed.restored or memory.seed.served is not None:
+        return []
+    if not any(view.ready(each) for each in memory.replicas if not memory.is_former(each)):
+        return []
+    return [NoteServed(site="", why="controllers wait for kubelets from then on, but not for ever")]
 
 
 def _draining(view: View) -> list[Step]:

@@ -56,10 +56,12 @@ def waits_for_a_start(view: View, record: Replica) -> bool:
 def found(view: View) -> RuleOutcome:
     """The first members start together, once their list is recorded."""
     world = view.world
-    if world.memory.created or world.memory.seeding is not None:
+    if world.memory.created:
         return RuleOutcome()
     if not world.memory.bootstrap:
         return _decide(view)
+    if world.memory.seeding is not None:
+        return RuleOutcome()
     founders = [record for record in world.memory.replicas if record.name in world.memory.bootstrap]
     steps: list[Step] = [
         StartUnit(site=founder.site, why="found the etcd cluster", replica=founder.name, component=view.etcd)
@@ -87,6 +89,9 @@ def _decide(view: View) -> RuleOutcome:
         return RuleOutcome()  # no machine of the site answers yet: there are no founders
     if later:
         names = tuple(record.name for record in view.wanted if view.reachable(record))
+    seed = view.world.memory.seeding
+    if seed is not None:
+        names = tuple(each.name for each in view.world.memory.replicas if each.name == seed.founder)
     why = "the founders must never change once one has started"
     storage_class = view.world.storage_class if view.plane is not view else ""
     decide = DecideBootstrap(site="", why=why, replicas=names, storage_class=storage_class, cluster=view.cluster)

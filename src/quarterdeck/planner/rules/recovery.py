@@ -89,6 +89,7 @@ def _begin_from_backup(view: View, asked: RestorePoint) -> RuleOutcome:
         founder=f"{former.site if former is not None else view.heading}-{world.memory.next_ordinal}",
         revision=asked.revision,
         seen=world.memory.revision,
+        events=asked.events,
     )
     return RuleOutcome((step,))
 

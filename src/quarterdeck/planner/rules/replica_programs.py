@@ -13,6 +13,7 @@ from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.plan import Wait
 from quarterdeck.model.steps.units import StartUnit, StopUnit
 from quarterdeck.model.units import IDLE, UnitState
+from quarterdeck.model.world import World
 from quarterdeck.planner import next_steps
 from quarterdeck.planner.outcome import RuleOutcome
 from quarterdeck.planner.rules.traffic import carries, drains, may_drain
@@ -49,7 +50,7 @@ def _serving(view: View, hosts: tuple[Replica, ...], why: str) -> RuleOutcome:
 def control(view: View) -> RuleOutcome:
     """Every wanted replica with a ready apiserver runs controllers. While unwanted ones do the work, they do not start
     while apiservers start: sites may share their processors, and requests come first. None start while others run that
-    must not run at the same time.
+    must not run at the same time, and in a new epoch kube-controller-manager not before kubelets are back.
     """
     starting = serve(view)
     if (starting.steps or starting.waiting) and _run_controllers(view, view.unwanted):
@@ -61,6 +62,10 @@ def control(view: View) -> RuleOutcome:
         for component in view.world.controllers(record)
         if view.unit(record, component) in IDLE and not view.rests(record, component)
     ]
+    absent = _awaits_kubelets(view.world)
+    awaiting = tuple(absent for _, each in idle if each is Component.CONTROLLER_MANAGER and absent is not None)[:1]
+    if awaiting:
+        idle = [each for each in idle if each[1] is not Component.CONTROLLER_MANAGER]
     held = {record.name: others for record, each in idle if each.manages and (others := view.kept_from(record))}
     return RuleOutcome(
         tuple(
@@ -68,8 +73,20 @@ def control(view: View) -> RuleOutcome:
             for record, each in idle
             if not each.manages or record.name not in held
         ),
-        tuple(_first(view, name, others) for name, others in held.items()),
+        (*awaiting, *(_first(view, name, others) for name, others in held.items())),
     )
+
+
+def _awaits_kubelets(world: World) -> Wait | None:
+    """The wait of kube-controller-manager in a new epoch. The Leases and conditions of nodes are as old as its data:
+    nodes that lived count as silent until their kubelets reach an apiserver, and their pods are taken out of Services
+    and evicted. One kubelet shows that they can. Each of the others has 50 s from when the manager first looks at it
+    (kubernetes: node_lifecycle_controller.go, tryUpdateNodeHealth; --node-monitor-grace-period).
+    """
+    if not world.awaits_kubelets:
+        return None
+    what = "a kubelet to renew its Lease before kube-controller-manager starts: it would evict pods of silent nodes"
+    return Wait(what, f"none is waited for longer than {world.settings.kubelets:g} s")
 
 
 def _first(view: View, name: str, others: tuple[str, ...]) -> Wait:

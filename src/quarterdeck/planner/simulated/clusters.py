@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.epochs import Consent, SurvivorOrigin
 from quarterdeck.model.steps.clusters import (
@@ -53,6 +54,8 @@ def restored(truth: Truth, step: RestoreMember) -> Truth:
         survivor = truth.replica(step.origin.replica)
         if Component.ETCD in survivor.units or not survivor.data:
             raise RefusedError(f"{step.origin} is in use, or gone")
+    if step.cluster is Cluster.EVENTS:
+        return truth.with_replica(step.replica, replace(truth.replica(step.replica), events_data=True))
     return truth.with_replica(step.replica, replace(truth.replica(step.replica), data=True))
 
 

@@ -54,6 +54,7 @@ def observe(truth: Truth) -> World:
         direct=truth.direct,
         apiservers=by_itself(name, replicas),
         deleting=truth.deleting,
+        kubelets_back=truth.kubelets,
         settings=truth.settings,
     )
 

@@ -37,7 +37,8 @@ class Truth(NoFaults):
     healthy at its last check. ``front`` is the site of a fixed address: then there is no name, and ``record`` is that
     site always, unless it is ``promoted``. ``named`` are the replicas whose own addresses the name has while ``record``
     is ``APISERVERS``. ``full``: etcd has raised NOSPACE, and takes no writes. ``events_leader`` and ``events_full`` are
-    those of the events' cluster. ``reattachable``: volumes can go to other machines. Other fields are as in ``World``.
+    those of the events' cluster. ``reattachable``: volumes can go to other machines. ``kubelets``: they renew their
+    Leases, or there are none. Other fields are as in ``World``.
 
     Machines may be off here, programs crashed or hung, and members behind: an observation says so, and a dry run
     starts from it. Tests inject all other faults, in a subclass that overrides the methods of ``NoFaults``.
@@ -69,6 +70,7 @@ class Truth(NoFaults):
     full: bool = False
     events_full: bool = False
     reattachable: bool = False
+    kubelets: bool = True
     consent: Consent = field(default_factory=Consent)
     settings: Settings = field(
         default_factory=lambda: Settings(
@@ -78,6 +80,7 @@ class Truth(NoFaults):
             first_start=2.0,
             first_ready=3.0,
             history=1.0,
+            kubelets=2.0,
             healing=HealingBounds(budget=0),
         )
     )

@@ -1,0 +1,82 @@
+"""The events' etcd in a restore: its own moment of the same backups, or nothing. Events are never worth a restore."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from quarterdeck.api.controlplane import ControlPlane, RestoreEvents
+from quarterdeck.backup.chain import BackupMoment, Chain
+from quarterdeck.backup.moments import moment_at
+from quarterdeck.engine.reconcile.drive import Engine
+from quarterdeck.engine.workspace.backups import OpenBackups
+from quarterdeck.engine.workspace.restores import restored_database
+from quarterdeck.errors import Corrupt, NotFound
+from quarterdeck.model.clusters import Cluster
+from quarterdeck.model.epochs import BackupOrigin
+
+_EVENTS = Cluster.EVENTS.value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventsPlan:
+    """What the events' etcd of a restored plane begins with: a ``moment`` whose database is built and proven; None: it
+    begins empty, and ``why``.
+    """
+
+    moment: BackupMoment | None = None
+    database: Path | None = None
+    why: str = ""
+
+    @property
+    def restore(self) -> RestoreEvents | None:
+        """The moment, as the consent names it."""
+        if self.moment is None:
+            return None
+        return RestoreEvents(epoch=self.moment.full.epoch, revision=self.moment.revision)
+
+    @property
+    def words(self) -> str:
+        """That, as a sentence for people."""
+        if self.moment is None:
+            return f"Kubernetes events begin empty: {self.why}"
+        return f"Kubernetes events: etcd revision {self.moment.revision:,} of their own etcd"
+
+
+async def events_plan(
+    engine: Engine, plane: ControlPlane, backups: OpenBackups, chain: Chain, *, at: datetime | None
+) -> EventsPlan | None:
+    """The newest moment of the events' etcd that was seen by ``at`` (None: the newest one), with its database. None for
+    a plane without one. Raises what building a database raises, except for a backup that is damaged.
+    """
+    if not plane.spec.etcd.events.separate:
+        return None
+    moment = await _moment(backups, chain, at)
+    if moment is None:
+        return EventsPlan(why="no backup has them")
+    origin = BackupOrigin(store=backups.url, folder=backups.folder, epoch=moment.full.epoch)
+    try:
+        built = await restored_database(engine.home, engine.upstream, plane, origin, moment.revision, Cluster.EVENTS)
+    except Corrupt as error:
+        return EventsPlan(why=str(error))
+    return EventsPlan(moment=moment, database=built.path)
+
+
+async def _moment(backups: OpenBackups, chain: Chain, at: datetime | None) -> BackupMoment | None:
+    for epoch in sorted({each.epoch for each in chain.fulls if each.cluster == _EVENTS}, reverse=True):
+        if at is None:
+            return chain.latest(_EVENTS, epoch)
+        try:
+            return await moment_at(
+                chain,
+                _EVENTS,
+                epoch,
+                at,
+                now=datetime.now(UTC),
+                store=backups.store,
+                identities=backups.keys.identities,
+            )
+        except NotFound:
+            continue  # it begins later
+    return None
