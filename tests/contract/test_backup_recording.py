@@ -18,7 +18,8 @@ from support.etcd_history import ALL, History, etcdutl, is_whole  # noqa: F401
 from support.recording_lab import Told
 from support.tiers import in_each_tier, sized
 
-from quarterdeck.backup.chain import BackupMoment, Chain, ChainStore, ObjectReference, verified
+from quarterdeck.backup.chain import BackupMoment, Chain, ObjectReference, verified
+from quarterdeck.backup.chain_store import ChainStore
 from quarterdeck.backup.collector import Subject
 from quarterdeck.backup.database import advance, cut_checksum, newest_revision
 from quarterdeck.backup.deposit import Deposit

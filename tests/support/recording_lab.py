@@ -17,7 +17,8 @@ from fakes.objects import MemoryObjects
 from typing_extensions import override
 
 from quarterdeck.backup.bolt.file import BoltFile
-from quarterdeck.backup.chain import Chain, ChainStore, FullBackup, Increments, ObjectReference, verified
+from quarterdeck.backup.chain import Chain, FullBackup, Increments, ObjectReference, verified
+from quarterdeck.backup.chain_store import ChainStore
 from quarterdeck.backup.collector import Subject
 from quarterdeck.backup.database import advance, cut_checksum
 from quarterdeck.backup.deposit import Deposit
@@ -166,8 +167,9 @@ class RecordingLab:
     def deposit(self) -> Deposit:
         return Deposit(store=self.store, prefix=PREFIX, recipients=self._recipients)
 
-    def writer(self) -> ChainWriter:
-        return ChainWriter(ChainStore(self.store, PLANE, PREFIX), f"run-{next(self._runs)}", self.checks, self.now)
+    def writer(self, chains: ChainStore | None = None) -> ChainWriter:
+        chains = chains or ChainStore(self.store, PLANE, PREFIX)
+        return ChainWriter(chains, f"run-{next(self._runs)}", self.checks, self.now)
 
     def spool(self, cluster: str = "main") -> Spool:
         return Spool(self.folder / "spool" / cluster, self.spool_bytes)

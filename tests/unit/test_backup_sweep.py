@@ -54,7 +54,7 @@ async def test_dropped_objects_leave_the_chain_before_they_leave_the_store(lab: 
             self.delete_ = lab.store.delete
 
         async def delete(self, names: Sequence[str]) -> None:
-            deletions.append(first.stored.name in (await lab.chain()).dropped)
+            deletions.append(first.stored.name not in (await lab.chain()).names())
             await self.delete_(names)
 
     lab.store.delete = Watched().delete  # type: ignore[method-assign]

@@ -31,7 +31,8 @@ from quarterdeck.api.plane.backup import BackupSettings
 from quarterdeck.api.plane.memory import memory_from_status, memory_to_status
 from quarterdeck.api.revision import revision_of
 from quarterdeck.api.site import default_sites
-from quarterdeck.backup.chain import Chain, ChainStore
+from quarterdeck.backup.chain import Chain
+from quarterdeck.backup.chain_store import ChainStore
 from quarterdeck.backup.recorder import Recorder
 from quarterdeck.backup.recording import FullReason, Side
 from quarterdeck.engine.background import backup

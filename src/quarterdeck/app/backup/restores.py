@@ -12,7 +12,8 @@ from quarterdeck.api.controlplane import ControlPlane, NewEpoch, RestoreFrom
 from quarterdeck.api.site import Site
 from quarterdeck.backup.belongings import PlaneArchive, read_archive
 from quarterdeck.backup.build import opened as opened_object
-from quarterdeck.backup.chain import BackupMoment, Chain, ChainStore
+from quarterdeck.backup.chain import BackupMoment, Chain
+from quarterdeck.backup.chain_store import ChainStore
 from quarterdeck.backup.moments import moment_at
 from quarterdeck.backup.objects.port import ObjectStore
 from quarterdeck.backup.proof import Proof
