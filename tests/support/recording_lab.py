@@ -222,7 +222,7 @@ class RecordingLab:
             path = Path(folder, "db")
             path.write_bytes(await self.content(moment.full.stored))
             cut_checksum(path)
-            increments = [decode(await self.content(each.stored)) for each in moment.increments]
+            increments = [part for each in moment.increments for part in decode(await self.content(each.stored))]
             advance(path, increments, revision)
             with BoltFile(path) as file:
                 return [*file.rows(b"key")], [key for key, _ in file.rows(b"lease")]
@@ -234,7 +234,7 @@ class RecordingLab:
 
     async def increments(self) -> list[Increment]:
         """All that are part of the chain, in order."""
-        return [decode(await self.content(each.stored)) for each in (await self.chain()).increments]
+        return [part for each in (await self.chain()).increments for part in decode(await self.content(each.stored))]
 
     async def leases(self) -> dict[int, LeaseTimes]:
         """The leases of the newest increment."""

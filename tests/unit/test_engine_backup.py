@@ -35,7 +35,7 @@ from quarterdeck.backup.chain import Chain
 from quarterdeck.backup.chain_store import ChainStore
 from quarterdeck.backup.recorder import Recorder
 from quarterdeck.backup.recording import FullReason, Side
-from quarterdeck.engine.background import backup
+from quarterdeck.engine.background import backup, backup_upkeep
 from quarterdeck.engine.background.backup import BackUp, BackupState, ReportBackups, may_record, record
 from quarterdeck.engine.background.tasks import Check
 from quarterdeck.engine.workspace import backups as workspace
@@ -80,8 +80,9 @@ class BackupLab:
         patch.setattr(addresses, "client_url", lambda replica, cluster: address(replica.name).client_url)
         patch.setattr(backup, "Recorder", partial(Recorder, pace=QUICK))
         patch.setattr(backup, "_FOLLOWING", 0.005)
-        patch.setattr(backup, "_RETRYING", 0.005)
-        patch.setattr(backup, "_SWEEPING", 0.005)
+        patch.setattr(backup_upkeep, "_RETRYING", 0.005)
+        patch.setattr(backup_upkeep, "_PAUSE", 0.005)
+        patch.setattr(backup_upkeep, "_SWEEPING", timedelta(milliseconds=5))
         patch.setattr(workspace, "open_backup_store", lambda url, options: self.objects)
 
     async def create(self) -> None:
@@ -242,6 +243,31 @@ async def test_a_store_that_is_away_ends_nothing(lab: BackupLab, call: int) -> N
         lab.cluster.write(1)
         await lab.stored(task)
         assert not task.done()
+
+
+async def test_increments_are_joined_beside_the_recording_and_damaged_ones_are_told_once(
+    lab: BackupLab, monkeypatch: pytest.MonkeyPatch, golden: Golden
+) -> None:
+    async with lab.recording() as task:
+        for _ in range(9):
+            lab.cluster.write(1)
+            await lab.stored(task)
+    before = await lab.chain()
+    damaged = before.increments[0].stored.name
+    content, at = lab.objects.objects[damaged]
+    lab.objects.objects[damaged] = (content[:-4], at)
+    monkeypatch.setattr(backup_upkeep, "_JOINING_AFTER", timedelta(0))
+    async with lab.recording() as task:
+        await eventually(lab.chain, lambda chain: len(chain.increments) <= 3)
+        lab.cluster.write(1)
+        await lab.stored(task)
+    chain = await lab.chain()
+    assert chain.increments[0].stored.name == damaged
+    assert chain.ranges("main", 0)[0][1] == lab.cluster.revision
+    (told,) = [each for each in lab.state.happened if each.reason is EventReason.BACKUP_DAMAGED]
+    golden.hide(r"alpha/\S+/data/\S+", "OBJECT")
+    golden.hide(r"\d+ bytes, \d+ were", "SIZE bytes, SIZE were")
+    golden(told.message)
 
 
 async def test_another_holder_of_the_lease_ends_the_task(lab: BackupLab) -> None:

@@ -71,8 +71,11 @@ class Increments(Model):
     epoch: int
     first: int
     last: int
+    #: When its first and last revisions were seen.
     first_at: AwareDatetime
     last_at: AwareDatetime
+    #: The size of its content before it is compressed; 0 where it is not known.
+    raw_bytes: int = 0
     stored: ObjectReference
 
 

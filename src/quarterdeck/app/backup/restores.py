@@ -14,7 +14,7 @@ from quarterdeck.backup.belongings import PlaneArchive, read_archive
 from quarterdeck.backup.build import opened as opened_object
 from quarterdeck.backup.chain import BackupMoment, Chain
 from quarterdeck.backup.chain_store import ChainStore
-from quarterdeck.backup.moments import moment_at
+from quarterdeck.backup.moments import moment_at, seen_at
 from quarterdeck.backup.objects.port import ObjectStore
 from quarterdeck.backup.proof import Proof
 from quarterdeck.backup.sealing import Identities
@@ -192,7 +192,7 @@ class Restores:
             from_epoch=moment.full.epoch,
             revision=moment.revision,
             seen=max(memory.revision, chain.reached.revision if chain.reached.epoch == memory.epoch else 0),
-            at=moment.at,
+            at=await seen_at(moment, backups.store, backups.keys.identities),
             proof=database.proof,
         )
 

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import os
 import secrets
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -24,12 +24,11 @@ from quarterdeck.backup.chain import FullBackup, Increments
 from quarterdeck.backup.collector import Subject
 from quarterdeck.backup.recorder import Recorder
 from quarterdeck.backup.recording import FullReason, Side
-from quarterdeck.backup.retention import Retention, droppable
 from quarterdeck.backup.spool import Spool
-from quarterdeck.backup.sweep import sweep
 from quarterdeck.backup.writer import ChainWriter
 from quarterdeck.concurrency import until_one_ends
 from quarterdeck.drivers.clients import open_etcd
+from quarterdeck.engine.background.backup_upkeep import BackupUpkeep
 from quarterdeck.engine.background.tasks import BackgroundTask, Check, LongTask, ShortTurn, Work
 from quarterdeck.engine.notices.events import Happening
 from quarterdeck.engine.workspace.backups import OpenBackups, open_backups, scratch_folder
@@ -46,10 +45,8 @@ from quarterdeck.stores.port import EventType
 #: Bytes of changes that wait on the disk for a store that does not answer. etcd is asked for what does not fit, which
 #: has compacted what is older than 5 to 10 minutes (kube-apiserver: --etcd-compaction-interval).
 SPOOL_BYTES = 1 << 30
-#: Seconds: how often the stored plane is read, and how often old backups are deleted.
+#: Seconds: how often the stored plane is read.
 _FOLLOWING = 2.0
-_SWEEPING = 3600.0
-_RETRYING = 30.0
 
 
 def backup_tasks(home: Home) -> tuple[BackgroundTask, ...]:
@@ -102,6 +99,13 @@ class BackupState:
         """See ``RecorderEvents``."""
         words = f"changes that waited for the backup store were discarded, and are read from etcd again: {why}"
         self.happened.append(Happening(EventReason.BACKUP_SPOOL_DISCARDED, words))
+
+    def unreadable(self, errors: Mapping[str, QuarterdeckError]) -> None:
+        """See ``UpkeepEvents``."""
+        name, error = min(errors.items())
+        others = f", and {len(errors) - 1} others" if len(errors) > 1 else ""
+        words = f"moments that need {name}{others} cannot be restored: {error.seen}"
+        self.happened.append(Happening(EventReason.BACKUP_DAMAGED, words))
 
     def failed(self, side: Side, since: datetime, error: QuarterdeckError) -> None:
         """See ``RecorderEvents``."""
@@ -187,7 +191,8 @@ async def record(home: Home, name: str, state: BackupState, check: Check) -> Non
         etcd = open_etcd(await secrets_of(home.store, plane), stack)
         writer = ChainWriter(backups.chains, f"{os.getpid()}-{secrets.token_hex(4)}", check, state.now)
         scratch = scratch_folder(home.folder, name)
-        works = [followed.run(), _archive(home, followed, backups, writer), _retain(followed, backups, writer, check)]
+        upkeep = BackupUpkeep(backups, writer, lambda: followed.plane, check=check, now=state.now, told=state)
+        works = [followed.run(), _archive(home, followed, backups, writer), upkeep.run()]
         for cluster in _clusters(plane):
             subject = Subject(
                 plane=plane.metadata.uid or "",
@@ -274,23 +279,3 @@ async def _archive(home: Home, followed: _Followed, backups: OpenBackups, writer
 
 async def _parts(content: bytes) -> AsyncGenerator[bytes, None]:
     yield content
-
-
-async def _retain(followed: _Followed, backups: OpenBackups, writer: ChainWriter, check: Check) -> None:
-    """Delete what is no longer needed."""
-    while True:
-        policy = followed.plane.spec.backup.retention
-        kept = Retention(
-            last=policy.last,
-            hourly=policy.hourly,
-            daily=policy.daily,
-            weekly=policy.weekly,
-            continuous=timedelta(seconds=policy.continuous),
-        )
-        try:
-            chain = await writer.read()
-            await sweep(backups.store, backups.folder, writer, droppable(chain, kept, datetime.now(UTC)), check)
-        except Unavailable:
-            await asyncio.sleep(_RETRYING)  # the backup store does not answer, which the recorder reports
-        else:
-            await asyncio.sleep(_SWEEPING)
