@@ -195,10 +195,10 @@ async def test_a_sweep_deletes_old_links_as_well_and_stops_at_one_that_is_locked
         await delete(names)
 
     lab.store.delete = locked  # type: ignore[method-assign]
-    assert (await sweep(lab.store, PREFIX, writer, (), lab.checks)).links == 6
+    assert (await sweep(lab.store, PREFIX, writer, (), lab.checks, lab.now)).links == 6
     assert await links.chains.read() == links.chain
     lab.store.delete = delete  # type: ignore[method-assign]
-    assert (await sweep(lab.store, PREFIX, writer, (), lab.checks)).links == 17
+    assert (await sweep(lab.store, PREFIX, writer, (), lab.checks, lab.now)).links == 17
     assert await links.chains.read() == links.chain
 
 

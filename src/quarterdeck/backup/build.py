@@ -106,7 +106,9 @@ async def opened(
         try:
             yield content
         except NotFound as error:
-            raise damaged(reference.name, "it is missing") from error
+            seen = "it is missing: it was dropped and deleted since the backup was read, or somebody has deleted it"
+            then = "run the command again; if it stays so, restore another moment, or from another backup"
+            raise Corrupt(f"reading {reference.name}", seen, then) from error
 
 
 def _expected_bytes(moment: BackupMoment) -> int:

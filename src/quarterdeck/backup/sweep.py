@@ -9,10 +9,13 @@ from datetime import timedelta
 from quarterdeck.backup.chain import unused
 from quarterdeck.backup.deposit import DATA
 from quarterdeck.backup.objects.port import ObjectStore, StoredObject
-from quarterdeck.backup.recording import Check
+from quarterdeck.backup.recording import Check, Now
 from quarterdeck.backup.writer import ChainWriter
 from quarterdeck.errors import Unavailable
 
+#: How long an object stays that was dropped: a restore which has read the chain before may still read it. After it the
+#: chain has its name for another hour, and then it is one that no link names.
+_GRACE = timedelta(hours=1)
 #: How old an object that no link names is before it is deleted: until then its writer may still add the link.
 _STRANGE_FOR = timedelta(days=1)
 #: After so many objects in a row that the store does not delete, it is not asked again.
@@ -32,8 +35,10 @@ class Swept:
     links: int
 
 
-async def sweep(store: ObjectStore, prefix: str, writer: ChainWriter, drop: Sequence[str], check: Check) -> Swept:
-    """Drop these objects from the chain, and delete what is not part of it: what was dropped now or before, and what no
+async def sweep(
+    store: ObjectStore, prefix: str, writer: ChainWriter, drop: Sequence[str], check: Check, now: Now
+) -> Swept:
+    """Drop these objects from the chain, and delete what is not part of it: what was dropped an hour ago, and what no
     link names and is older than a day by the clock of the store. A crash leaves objects, never a link to none.
 
     Links that no reader needs any more are deleted as well, the oldest one first and none behind one that is left, so
@@ -49,12 +54,16 @@ async def sweep(store: ObjectStore, prefix: str, writer: ChainWriter, drop: Sequ
     newest = max((each.stored_at for each in (*listed, *await store.names(prefix))), default=None)
     chain = writer.chain  # as of after the listing: what was linked meanwhile is not a stranger
     loose = set(unused(chain, [each.name for each in listed]))
-    dropped = {name for each in chain.dropped for name in each.names}
+    dropped = {name: now() - each.at for each in chain.dropped for name in each.names}
     old = [
         each
         for each in listed
         if each.name in loose
-        and (each.name in dropped or (newest is not None and newest - each.stored_at > _STRANGE_FOR))
+        and (
+            dropped[each.name] >= _GRACE
+            if each.name in dropped
+            else newest is not None and newest - each.stored_at > _STRANGE_FOR
+        )
     ]
     deleted, refused = await _delete(store, old, check)
     links = await _delete_links(store, await writer.outlived_links(), check)

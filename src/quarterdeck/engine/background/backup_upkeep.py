@@ -76,7 +76,7 @@ class BackupUpkeep:
             continuous=timedelta(seconds=policy.continuous),
         )
         backups, drop = self._backups, droppable(self._writer.chain, kept, now)
-        await sweep(backups.store, backups.folder, self._writer, drop, self._check)
+        await sweep(backups.store, backups.folder, self._writer, drop, self._check, self._now)
         self._swept_at = now
 
     async def _join(self) -> None:
