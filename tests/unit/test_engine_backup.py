@@ -31,6 +31,7 @@ from quarterdeck.api.plane.backup import BackupSettings
 from quarterdeck.api.plane.memory import memory_from_status, memory_to_status
 from quarterdeck.api.revision import revision_of
 from quarterdeck.api.site import default_sites
+from quarterdeck.backup import folding
 from quarterdeck.backup.chain import Chain
 from quarterdeck.backup.chain_store import ChainStore
 from quarterdeck.backup.recorder import Recorder
@@ -265,9 +266,47 @@ async def test_increments_are_joined_beside_the_recording_and_damaged_ones_are_t
     assert chain.increments[0].stored.name == damaged
     assert chain.ranges("main", 0)[0][1] == lab.cluster.revision
     (told,) = [each for each in lab.state.happened if each.reason is EventReason.BACKUP_DAMAGED]
-    golden.hide(r"alpha/\S+/data/\S+", "OBJECT")
+    golden.hide(r"alpha/\S+/data/[^:\s]+", "OBJECT")
     golden.hide(r"\d+ bytes, \d+ were", "SIZE bytes, SIZE were")
     golden(told.message)
+
+
+async def test_many_increments_are_folded_without_asking_etcd_and_recording_goes_on(
+    lab: BackupLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folding, "FOLDED_BYTES", 1000)
+    async with lab.recording() as task:
+        while len((await lab.chain()).fulls) < 3:
+            lab.cluster.write(1)
+            await lab.stored(task)
+        lab.cluster.write(1)
+        await lab.stored(task)
+    chain = await lab.chain()
+    taken, *folded = chain.fulls
+    assert {each.folded_from for each in folded} == {taken.revision}
+    assert chain.ranges("main", 0) == ((taken.revision, lab.cluster.revision),)
+    assert [FullReason.FIRST.value in each.message for each in lab.state.happened][:2] == [True, False]
+    assert FullReason.FOLDED.value in lab.state.happened[-1].message
+
+
+async def test_what_cannot_be_folded_is_told_once_and_recording_goes_on(
+    lab: BackupLab, monkeypatch: pytest.MonkeyPatch, golden: Golden
+) -> None:
+    async with lab.recording() as task:
+        for _ in range(3):
+            lab.cluster.write(1)
+            await lab.stored(task)
+    (full,) = (await lab.chain()).fulls
+    del lab.objects.objects[full.stored.name]
+    monkeypatch.setattr(folding, "FOLDED_BYTES", 1)
+    lab.state.happened.clear()
+    async with lab.recording() as task:
+        await until(lambda: task.done() or lab.state.happened, "it is told")
+        for _ in range(5):
+            lab.cluster.write(1)
+            await lab.stored(task)
+    golden.hide(r"alpha/\S+/data/[^:\s]+", "OBJECT")
+    golden(each.message for each in lab.state.happened)
 
 
 async def test_another_holder_of_the_lease_ends_the_task(lab: BackupLab) -> None:

@@ -58,7 +58,7 @@ async def made_database(
     """A database that ``write`` writes into a file, which gets the name ``target`` after that. See ``build``."""
     doing = f"building {target} from the backup at {store.address}"
     with file_errors(doing):
-        await asyncio.to_thread(require_room, target.parent, _expected_bytes(moment), doing)
+        await asyncio.to_thread(require_room, target.parent, expected_bytes(moment), doing)
         with made_beside(target, doing) as made:
             await write(made)
             await asyncio.to_thread(made.rename, target)
@@ -111,9 +111,10 @@ async def opened(
             raise Corrupt(f"reading {reference.name}", seen, then) from error
 
 
-def _expected_bytes(moment: BackupMoment) -> int:
-    """How large the file is at least: what is stored is compressed."""
-    return moment.stored_bytes + max(0, moment.full.database_bytes - moment.full.stored.size_bytes)
+def expected_bytes(moment: BackupMoment) -> int:
+    """How large the database of a moment is about, at least: not of all that is stored it is known how large it is."""
+    increments = sum(max(each.raw_bytes, each.stored.size_bytes) for each in moment.increments)
+    return max(moment.full.database_bytes, moment.full.stored.size_bytes) + increments
 
 
 async def _write_full(store: ObjectStore, full: FullBackup, identities: Identities, path: Path) -> None:

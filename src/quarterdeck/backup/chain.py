@@ -56,12 +56,19 @@ class FullBackup(Model):
     hash: KeyHash | None = None
     #: The revision of the full backup out of etcd that it was made of, where it was not taken from etcd itself.
     folded_from: int | None = None
+    #: When that one was taken.
+    folded_from_at: AwareDatetime | None = None
     #: The first of the revisions before it that were lost: etcd had discarded them before they were recorded. None: it
     #: was taken without a gap, or begins an epoch.
     lost_from: int | None = None
     #: The size of the database; 0 where it is not known.
     database_bytes: int = 0
     stored: ObjectReference
+
+    @property
+    def taken_at(self) -> datetime:
+        """When etcd gave what it is made of: it has the history since then, also what etcd has compacted."""
+        return self.folded_from_at or self.at
 
 
 class Increments(Model):

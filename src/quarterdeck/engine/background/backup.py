@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import os
 import secrets
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -100,11 +100,10 @@ class BackupState:
         words = f"changes that waited for the backup store were discarded, and are read from etcd again: {why}"
         self.happened.append(Happening(EventReason.BACKUP_SPOOL_DISCARDED, words))
 
-    def unreadable(self, errors: Mapping[str, QuarterdeckError]) -> None:
+    def unreadable(self, errors: Sequence[QuarterdeckError]) -> None:
         """See ``UpkeepEvents``."""
-        name, error = min(errors.items())
-        others = f", and {len(errors) - 1} others" if len(errors) > 1 else ""
-        words = f"moments that need {name}{others} cannot be restored: {error.seen}"
+        others = f"; so are {len(errors) - 1} other objects" if len(errors) > 1 else ""
+        words = f"some moments of the backup cannot be restored: {errors[0].doing}: {errors[0].seen}{others}"
         self.happened.append(Happening(EventReason.BACKUP_DAMAGED, words))
 
     def failed(self, side: Side, since: datetime, error: QuarterdeckError) -> None:
@@ -191,7 +190,9 @@ async def record(home: Home, name: str, state: BackupState, check: Check) -> Non
         etcd = open_etcd(await secrets_of(home.store, plane), stack)
         writer = ChainWriter(backups.chains, f"{os.getpid()}-{secrets.token_hex(4)}", check, state.now)
         scratch = scratch_folder(home.folder, name)
-        upkeep = BackupUpkeep(backups, writer, lambda: followed.plane, check=check, now=state.now, told=state)
+        upkeep = BackupUpkeep(
+            backups, writer, lambda: followed.plane, scratch=scratch, check=check, now=state.now, told=state
+        )
         works = [followed.run(), _archive(home, followed, backups, writer), upkeep.run()]
         for cluster in _clusters(plane):
             subject = Subject(

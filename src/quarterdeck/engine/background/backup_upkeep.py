@@ -1,20 +1,24 @@
-"""Keeps the backups of a plane small while they are recorded: joins increments, and deletes what is not needed."""
+"""Keeps the backups of a plane small while they are recorded: joins and folds increments, and deletes what is old."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Protocol
 
 from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.backup.chain import FullBackup
+from quarterdeck.backup.folding import fold, fold_due
 from quarterdeck.backup.joining import join, joinable
-from quarterdeck.backup.recording import Check, Now
+from quarterdeck.backup.recording import Check, FullReason, Now
 from quarterdeck.backup.retention import Retention, droppable
 from quarterdeck.backup.sweep import sweep
 from quarterdeck.backup.writer import ChainWriter
 from quarterdeck.engine.workspace.backups import OpenBackups
-from quarterdeck.errors import QuarterdeckError, Unavailable
+from quarterdeck.errors import Corrupt, PreconditionFailed, QuarterdeckError, Unavailable
+from quarterdeck.model.clusters import Cluster
 
 #: Seconds between two rounds, and after one that a backup store has ended by not answering.
 _PAUSE = 180.0
@@ -28,8 +32,12 @@ _JOINING_AFTER = timedelta(minutes=1)
 class UpkeepEvents(Protocol):
     """What is told meanwhile. All return at once."""
 
-    def unreadable(self, errors: Mapping[str, QuarterdeckError]) -> None:
-        """Objects of the backup that cannot be read, by their names. Told once of each."""
+    def full_taken(self, full: FullBackup, reason: FullReason) -> None:
+        """A full backup of the main cluster is part of the backup."""
+        ...
+
+    def unreadable(self, errors: Sequence[QuarterdeckError]) -> None:
+        """Objects of the backup cannot be read, each for one of these reasons. Told once of each."""
         ...
 
 
@@ -42,13 +50,16 @@ class BackupUpkeep:
         writer: ChainWriter,
         plane: Callable[[], ControlPlane],
         *,
+        scratch: Path,
         check: Check,
         now: Now,
         told: UpkeepEvents,
     ) -> None:
-        """``writer`` is shared by all that write the plane's chain; ``plane``: the plane as it is stored now."""
+        """``writer`` is shared by all that write the plane's chain; ``plane``: the plane as it is stored now;
+        ``scratch``: a folder with room for the whole database.
+        """
         self._backups, self._writer, self._plane = backups, writer, plane
-        self._check, self._now, self._told = check, now, told
+        self._scratch, self._check, self._now, self._told = scratch, check, now, told
         self._swept_at: datetime | None = None
         self._unreadable: set[str] = set()
 
@@ -59,6 +70,7 @@ class BackupUpkeep:
                 await self._writer.read()
                 await self._sweep()
                 await self._join()
+                await self._fold()
             except Unavailable:
                 await asyncio.sleep(_RETRYING)  # the backup store does not answer, which the recorder reports
             else:
@@ -86,4 +98,24 @@ class BackupUpkeep:
             unreadable = await join(self._writer, backups.deposit, run, backups.keys.identities)
             if unreadable:
                 self._unreadable |= unreadable.keys()
-                self._told.unreadable(unreadable)
+                self._told.unreadable([*unreadable.values()])
+
+    async def _fold(self) -> None:
+        """Fold the increments of the newest epoch of each cluster. What cannot be folded is left to the next full
+        backup out of etcd; where the disk has no room, it is tried again.
+        """
+        backups, chain = self._backups, self._writer.chain
+        epochs = {each.cluster: each.epoch for each in sorted(chain.fulls, key=lambda each: each.epoch)}
+        for cluster, epoch in epochs.items():
+            newest = fold_due(chain, cluster, epoch)
+            if newest is None or newest.stored.name in self._unreadable:
+                continue
+            keys = backups.keys.identities
+            try:
+                full = await fold(self._writer, backups.deposit, cluster, epoch, keys, self._scratch)
+            except (Corrupt, PreconditionFailed) as error:
+                self._unreadable.add(newest.stored.name)
+                self._told.unreadable([error])
+            else:
+                if full is not None and cluster == Cluster.MAIN.value:
+                    self._told.full_taken(full, FullReason.FOLDED)
