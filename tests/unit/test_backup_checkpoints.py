@@ -105,7 +105,8 @@ class Links:
         dropped = lots.sample(names, min(len(names), 2)) if lots.random() < 0.2 else []
         belongings = f"belongings-{self._number}" if lots.random() < 0.2 else ""
         made = link(*parts, dropped=tuple(dropped), belongings=belongings, writer=lots.choice("ab"))
-        return made.model_copy(update={"at": START + timedelta(minutes=20 * self._number)})
+        at = START + timedelta(minutes=20 * self._number)
+        return made.model_copy(update={"at": at, "belongings_digest": f"digest-{self._number}"})
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fakes.etcd import FakeEtcd
@@ -24,6 +25,7 @@ from support.templates import template
 from quarterdeck.actions import addresses
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.base import Condition, ConditionStatus
+from quarterdeck.api.belongings import PlaneSecrets
 from quarterdeck.api.conditions import ConditionReason, ConditionType
 from quarterdeck.api.controlplane import PLANE_FINALIZER, ControlPlane, new_control_plane
 from quarterdeck.api.events import EventReason
@@ -40,6 +42,7 @@ from quarterdeck.engine.background import backup, backup_upkeep
 from quarterdeck.engine.background.backup import BackUp, BackupState, ReportBackups, may_record, record
 from quarterdeck.engine.background.tasks import Check
 from quarterdeck.engine.workspace import backups as workspace
+from quarterdeck.engine.workspace.backups import key_file
 from quarterdeck.engine.workspace.belongings import secrets_of
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import Corrupt, LeaseLost, Unavailable
@@ -246,6 +249,38 @@ async def test_a_store_that_is_away_ends_nothing(lab: BackupLab, call: int) -> N
         assert not task.done()
 
 
+async def test_belongings_are_stored_again_only_if_they_have_changed_or_others_are_to_open_them(lab: BackupLab) -> None:
+    async with lab.recording() as task:
+        await lab.stored(task)
+        await eventually_whole(lab, epoch=0)
+    before = (await lab.chain()).belongings
+    for _ in range(2):
+        async with lab.recording() as task:
+            lab.cluster.write(1)
+            await lab.stored(task)
+            await looked(lab)
+    assert (await lab.chain()).belongings == before
+    key_file(lab.home.folder).unlink()
+    async with lab.recording():
+        await eventually(lab.chain, lambda chain: len(chain.belongings) == len(before) + 1)
+        await looked(lab)
+    assert len((await lab.chain()).belongings) == len(before) + 1
+
+
+async def looked(lab: BackupLab) -> None:
+    """Return once a running task has read the belongings of the plane a few times more."""
+    get, reads = lab.home.store.get, 0
+
+    async def counted(kind: type[Any], name: str) -> Any:
+        nonlocal reads
+        reads += kind is PlaneSecrets
+        return await get(kind, name)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lab.home.store, "get", counted)
+        await until(lambda: reads > 3, "it looks")
+
+
 async def test_increments_are_joined_beside_the_recording_and_damaged_ones_are_told_once(
     lab: BackupLab, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
@@ -293,7 +328,7 @@ async def test_what_cannot_be_folded_is_told_once_and_recording_goes_on(
     lab: BackupLab, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
     async with lab.recording() as task:
-        for _ in range(3):
+        for _ in range(9):
             lab.cluster.write(1)
             await lab.stored(task)
     (full,) = (await lab.chain()).fulls

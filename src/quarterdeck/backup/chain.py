@@ -100,6 +100,8 @@ class StoredBelongings:
 
     stored: ObjectReference
     reached: Reached
+    #: See ``ChainLink.belongings_digest``.
+    digest: str = ""
 
 
 class Dropped(Model):
@@ -134,6 +136,8 @@ class ChainLink(Model):
     increments: tuple[Increments, ...] = ()
     #: All that the plane needs to come back besides etcd's data (``belongings``), where it has changed.
     belongings: ObjectReference | None = None
+    #: The SHA-256 of what they are before they are encrypted, and of for whom; hexadecimal.
+    belongings_digest: str = ""
     #: The names of objects that are no longer used, and are deleted afterwards.
     dropped: tuple[str, ...] = ()
     #: The chain as of before this link, where the link is a checkpoint.
@@ -196,7 +200,7 @@ class Chain:
         fulls = (Reached(each.epoch, each.revision) for each in link.fulls if each.cluster == _MAIN)
         steps = (Reached(each.epoch, each.last) for each in link.increments if each.cluster == _MAIN)
         reached = max((self.reached, *fulls, *steps))
-        added = () if link.belongings is None else (StoredBelongings(link.belongings, reached),)
+        added = () if link.belongings is None else (StoredBelongings(link.belongings, reached, link.belongings_digest),)
         return replace(
             self,
             length=link.number,

@@ -45,6 +45,7 @@ class ChainWriter:
         fulls: Sequence[FullBackup] = (),
         increments: Sequence[Increments] = (),
         belongings: ObjectReference | None = None,
+        belongings_digest: str = "",
         dropped: Sequence[str] = (),
     ) -> Chain:
         """Add a link with this. After Unavailable it may be called with the same again, and adds nothing twice. No link
@@ -62,6 +63,7 @@ class ChainWriter:
             fulls=tuple(fulls),
             increments=tuple(increments),
             belongings=belongings,
+            belongings_digest=belongings_digest,
             dropped=tuple(dropped),
         )
         async with self._lock:

@@ -24,6 +24,7 @@ from quarterdeck.backup.chain import FullBackup, Increments
 from quarterdeck.backup.collector import Subject
 from quarterdeck.backup.recorder import Recorder
 from quarterdeck.backup.recording import FullReason, Side
+from quarterdeck.backup.sealing import Recipients
 from quarterdeck.backup.spool import Spool
 from quarterdeck.backup.writer import ChainWriter
 from quarterdeck.concurrency import until_one_ends
@@ -264,18 +265,21 @@ class _Followed:
 
 
 async def _archive(home: Home, followed: _Followed, backups: OpenBackups, writer: ChainWriter) -> None:
-    """Store the belongings of the plane whenever they have changed."""
-    stored = ""
+    """Store the belongings of the plane whenever they have changed, or others are to open them."""
     while True:
         try:
             content = await archive_of(home.store, followed.plane)
-            digest = hashlib.sha256(content).hexdigest()
-            if digest != stored:
-                await writer.append(belongings=await backups.deposit.put(_parts(content)))
-                stored = digest
+            digest = _digest(content, backups.deposit.recipients)
+            stored = (await writer.read()).belongings
+            if not stored or stored[-1].digest != digest:
+                await writer.append(belongings=await backups.deposit.put(_parts(content)), belongings_digest=digest)
         except (Conflict, Corrupt, NotFound, Unavailable):
             pass  # it is being changed or was deleted, or the backup store does not answer, which the recorder reports
         await asyncio.sleep(_FOLLOWING)
+
+
+def _digest(content: bytes, recipients: Recipients) -> str:
+    return hashlib.sha256(b"\0".join((*(each.encode() for each in sorted(recipients.keys)), content))).hexdigest()
 
 
 async def _parts(content: bytes) -> AsyncGenerator[bytes, None]:
