@@ -83,4 +83,4 @@ def parted(changes: Sequence[RevisionChange], leases: tuple[LeaseTimes, ...]) ->
     """Changes as increments of seven, as bytes and back; the leases are those after the last one."""
     parts = [Increment(tuple(changes[at : at + 7])) for at in range(0, len(changes), 7)]
     parts[-1] = replace(parts[-1], leases=leases)
-    return [decode(encode(each)) for each in parts]
+    return [*decode(b"".join(encode(each) for each in parts))]

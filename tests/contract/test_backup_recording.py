@@ -18,11 +18,13 @@ from support.etcd_history import ALL, History, etcdutl, is_whole  # noqa: F401
 from support.recording_lab import Told
 from support.tiers import in_each_tier, sized
 
-from quarterdeck.backup.chain import BackupMoment, Chain, ChainStore, ObjectReference, verified
+from quarterdeck.backup.chain import BackupMoment, Chain, ObjectReference, verified
+from quarterdeck.backup.chain_store import ChainStore
 from quarterdeck.backup.collector import Subject
 from quarterdeck.backup.database import advance, cut_checksum, newest_revision
 from quarterdeck.backup.deposit import Deposit
 from quarterdeck.backup.folding import fold
+from quarterdeck.backup.joining import join
 from quarterdeck.backup.objects.port import ObjectStore
 from quarterdeck.backup.objects.stores import open_store
 from quarterdeck.backup.recorder import Recorder
@@ -73,10 +75,18 @@ class Backup:
             pace=RecordingPace(flush_seconds=0.05, pulse_seconds=0.2),
         )
 
+    async def joined(self) -> Chain:
+        """The chain after its increments were joined."""
+        writer = self.writer()
+        run = sorted((await writer.read()).increments, key=lambda each: each.first)
+        assert await join(writer, self.deposit, run, KEYS) == {}
+        return await self.chains.read()
+
     async def database(self, moment: BackupMoment, path: Path) -> None:
         path.write_bytes(await self._content(moment.full.stored))
         cut_checksum(path)
-        advance(path, [decode(await self._content(each.stored)) for each in moment.increments], moment.revision)
+        increments = [part for each in moment.increments for part in decode(await self._content(each.stored))]
+        advance(path, increments, moment.revision)
 
     async def _content(self, stored: ObjectReference) -> bytes:
         parts = unseal(verified(self.store.stream(stored.name), stored), KEYS, stored.name)
@@ -132,8 +142,11 @@ async def test_what_was_recorded_by_recorders_that_are_killed_is_what_etcd_had(
     ((first, newest),) = chain.ranges("main", 0)
     assert newest == max(history.states)
     choice = [each for each in history.states if each >= first]
-    for revision in {newest, *lots.sample(choice, 2)}:
-        await compare(backup, chain.at_revision("main", revision, 0), history, member, real_lab, etcdutl)
+    await compare(backup, chain.at_revision("main", lots.choice(choice), 0), history, member, real_lab, etcdutl)
+    joined = await backup.joined()
+    assert len(chain.increments) > len(joined.increments) == 1
+    for revision in {newest, lots.choice(choice)}:
+        await compare(backup, joined.at_revision("main", revision, 0), history, member, real_lab, etcdutl)
     await folded_too(backup, history, member, real_lab, etcdutl)
 
 

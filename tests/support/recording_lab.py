@@ -17,7 +17,8 @@ from fakes.objects import MemoryObjects
 from typing_extensions import override
 
 from quarterdeck.backup.bolt.file import BoltFile
-from quarterdeck.backup.chain import Chain, ChainStore, FullBackup, Increments, ObjectReference, verified
+from quarterdeck.backup.chain import Chain, FullBackup, Increments, ObjectReference, verified
+from quarterdeck.backup.chain_store import ChainStore
 from quarterdeck.backup.collector import Subject
 from quarterdeck.backup.database import advance, cut_checksum
 from quarterdeck.backup.deposit import Deposit
@@ -166,8 +167,9 @@ class RecordingLab:
     def deposit(self) -> Deposit:
         return Deposit(store=self.store, prefix=PREFIX, recipients=self._recipients)
 
-    def writer(self) -> ChainWriter:
-        return ChainWriter(ChainStore(self.store, PLANE, PREFIX), f"run-{next(self._runs)}", self.checks, self.now)
+    def writer(self, chains: ChainStore | None = None) -> ChainWriter:
+        chains = chains or ChainStore(self.store, PLANE, PREFIX)
+        return ChainWriter(chains, f"run-{next(self._runs)}", self.checks, self.now)
 
     def spool(self, cluster: str = "main") -> Spool:
         return Spool(self.folder / "spool" / cluster, self.spool_bytes)
@@ -220,7 +222,7 @@ class RecordingLab:
             path = Path(folder, "db")
             path.write_bytes(await self.content(moment.full.stored))
             cut_checksum(path)
-            increments = [decode(await self.content(each.stored)) for each in moment.increments]
+            increments = [part for each in moment.increments for part in decode(await self.content(each.stored))]
             advance(path, increments, revision)
             with BoltFile(path) as file:
                 return [*file.rows(b"key")], [key for key, _ in file.rows(b"lease")]
@@ -232,7 +234,7 @@ class RecordingLab:
 
     async def increments(self) -> list[Increment]:
         """All that are part of the chain, in order."""
-        return [decode(await self.content(each.stored)) for each in (await self.chain()).increments]
+        return [part for each in (await self.chain()).increments for part in decode(await self.content(each.stored))]
 
     async def leases(self) -> dict[int, LeaseTimes]:
         """The leases of the newest increment."""

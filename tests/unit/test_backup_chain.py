@@ -3,84 +3,15 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from fakes.objects import MemoryObjects
+from support.chains import START, chain_of, full, link, steps, written
 
-from quarterdeck.backup.chain import (
-    Chain,
-    ChainLink,
-    ChainStore,
-    FullBackup,
-    Increments,
-    KeyHash,
-    ObjectReference,
-    unused,
-)
+from quarterdeck.backup.chain import Chain, unused
+from quarterdeck.backup.chain_store import ChainStore
 from quarterdeck.errors import Corrupt, LeaseLost, NotFound, PreconditionFailed
-
-START = datetime(2030, 1, 1, tzinfo=UTC)
-
-
-def at(revision: int) -> datetime:
-    return START + timedelta(seconds=revision)
-
-
-def stored(name: str) -> ObjectReference:
-    return ObjectReference(name=name, sha256="0", size_bytes=1)
-
-
-def full(revision: int, epoch: int = 0) -> FullBackup:
-    return FullBackup(
-        cluster="main",
-        epoch=epoch,
-        revision=revision,
-        at=at(revision),
-        etcd_version="3.6.16",
-        hash=KeyHash(value=1, revision=revision, compact_revision=0),
-        stored=stored(f"full-{epoch}-{revision}"),
-    )
-
-
-def steps(first: int, last: int, epoch: int = 0) -> Increments:
-    return Increments(
-        cluster="main",
-        epoch=epoch,
-        first=first,
-        last=last,
-        first_at=at(first),
-        last_at=at(last),
-        stored=stored(f"steps-{epoch}-{first}-{last}"),
-    )
-
-
-def link(
-    *parts: FullBackup | Increments, dropped: tuple[str, ...] = (), writer: str = "one", belongings: str = ""
-) -> ChainLink:
-    return ChainLink(
-        number=0,
-        previous="",
-        plane="",
-        writer=writer,
-        at=START,
-        fulls=tuple(each for each in parts if isinstance(each, FullBackup)),
-        increments=tuple(each for each in parts if isinstance(each, Increments)),
-        belongings=stored(belongings) if belongings else None,
-        dropped=dropped,
-    )
-
-
-def chain_of(*parts: FullBackup | Increments) -> Chain:
-    return Chain("uid").with_link(link(*parts), "")
-
-
-async def written(store: MemoryObjects, *links: ChainLink, plane: str = "uid") -> Chain:
-    chains = ChainStore(store, plane, "alpha")
-    chain = await chains.read()
-    for each in links:
-        chain = await chains.append(chain, each)
-    return chain
 
 
 async def test_what_was_added_is_read_by_another_process() -> None:
@@ -223,6 +154,16 @@ async def test_a_damaged_chain_is_one_clear_error(damage: str) -> None:
     with pytest.raises(Corrupt) as seen:
         await ChainStore(store, plane, "alpha").read()
     assert "\n" not in str(seen.value)
+
+
+def test_what_was_dropped_is_remembered_for_as_long_as_it_may_be_read() -> None:
+    chain = chain_of(full(10), steps(11, 20), steps(21, 30))
+    for minutes, name in ((0, "steps-0-21-30"), (119, "steps-0-11-20")):
+        dropping = link(dropped=(name,)).model_copy(update={"at": START + timedelta(minutes=minutes)})
+        chain = chain.with_link(dropping, "")
+    assert [each.names for each in chain.dropped] == [("steps-0-21-30",), ("steps-0-11-20",)]
+    chain = chain.with_link(link(full(40)).model_copy(update={"at": START + timedelta(minutes=120)}), "")
+    assert [each.names for each in chain.dropped] == [("steps-0-11-20",)]
 
 
 def test_a_chain_of_a_day_is_joined_and_searched_in_little_time() -> None:

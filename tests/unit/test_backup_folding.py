@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pyrage import x25519
 from support.recording_lab import RecordingLab
 
-from quarterdeck.backup.folding import fold
+from quarterdeck.backup import folding
+from quarterdeck.backup.chain import Chain
+from quarterdeck.backup.folding import fold, fold_due
 from quarterdeck.backup.recording import FullReason, RecordingPace, why_full
 from quarterdeck.backup.retention import Retention, droppable
 from quarterdeck.backup.sealing import Identities, Recipients
@@ -66,7 +69,7 @@ async def test_old_increments_can_be_dropped_after_it_and_recording_goes_on(lab:
     assert len((await lab.chain()).names()) == 1
     await recorded(lab)
     await folded(lab)
-    assert [reason for _, reason in lab.told.fulls] == [FullReason.FIRST, FullReason.EPOCH]
+    assert [reason for _, reason in lab.told.fulls] == [FullReason.FIRST]
     assert lab.told.gaps == []
     rows, _ = await lab.restored(lab.cluster.revision)
     assert rows == lab.rows(lab.cluster.revision)
@@ -140,10 +143,41 @@ async def test_a_folded_backup_does_not_delay_one_out_of_etcd(lab: RecordingLab)
     await recorded(lab)
     await folded(lab)
     chain = await lab.chain()
-    pace = RecordingPace(full_after_bytes=1 << 30)
+    pace = RecordingPace()
+    assert chain.fulls[1].taken_at == chain.fulls[0].at
+    alone = replace(chain, fulls=chain.fulls[1:])
 
-    def why(later: float) -> FullReason | None:
+    def why(of: Chain, later: float) -> FullReason | None:
         now = chain.fulls[0].at + pace.full_after * later
-        return why_full(chain, "main", 0, versions={"3.6.16"}, now=now, pace=pace)
+        return why_full(of, "main", 0, versions={"3.6.16"}, now=now, pace=pace)
 
-    assert (why(0.9), why(1)) == (None, FullReason.DUE)
+    for each in (chain, alone):
+        assert (why(each, 0.9), why(each, 1)) == (None, FullReason.DUE)
+
+
+async def test_increments_are_folded_once_they_are_larger_than_the_full_backup_behind_which_they_are(
+    lab: RecordingLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await recorded(lab)
+    chain = await lab.chain()
+    assert fold_due(chain, "main", 0) is None
+    size = sum(each.stored.size_bytes for each in chain.increments)
+    monkeypatch.setattr(folding, "FOLDED_BYTES", size)
+    assert size > chain.fulls[0].stored.size_bytes
+    assert fold_due(chain, "main", 0) == chain.fulls[0]
+    assert (fold_due(chain, "events", 0), fold_due(chain, "main", 1)) == (None, None)
+    large = chain.fulls[0].stored.model_copy(update={"size_bytes": size + 1})
+    fulls = (chain.fulls[0].model_copy(update={"stored": large}),)
+    assert fold_due(replace(chain, fulls=fulls), "main", 0) is None
+    await folded(lab)
+    assert fold_due(await lab.chain(), "main", 0) is None
+
+
+async def test_a_disk_without_room_is_said_before_anything_is_read(
+    lab: RecordingLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await recorded(lab)
+    monkeypatch.setattr(folding, "expected_bytes", lambda moment: 1 << 60)
+    with pytest.raises(Unavailable, match="free on the disk"):
+        await folded(lab)
+    assert len((await lab.chain()).fulls) == 1

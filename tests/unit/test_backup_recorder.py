@@ -310,27 +310,17 @@ async def test_a_new_version_of_etcd_leads_to_a_full_backup_beside_the_increment
     await check_all(lab, begins)
 
 
-async def test_a_full_backup_is_due_when_increments_are_large_and_no_revision_is_missing(lab: RecordingLab) -> None:
-    lab.pace = replace(QUICK, full_after_bytes=1)
+async def test_a_full_backup_is_due_after_a_time(lab: RecordingLab) -> None:
+    lab.pace = replace(QUICK, full_after=timedelta(milliseconds=50))
     begins = lab.cluster.revision
     async with lab.recording() as recorder:
         await lab.all_stored(recorder)
-        lots = random.Random(1)
         while len(lab.told.fulls) < 4:
-            lab.cluster.put(b"/large", lots.randbytes(3000))
+            lab.cluster.write(1)
             await lab.all_stored(recorder)
     assert {reason for _, reason in lab.told.fulls[1:]} == {FullReason.DUE}
     assert lab.told.gaps == []
     await check_all(lab, begins)
-
-
-async def test_a_full_backup_is_due_after_a_time(lab: RecordingLab) -> None:
-    lab.pace = replace(QUICK, full_after=timedelta(milliseconds=50))
-    async with lab.recording() as recorder:
-        await until(lambda: len(lab.told.fulls) == 3)
-        lab.cluster.write(1)
-        await lab.all_stored(recorder)
-    assert lab.told.gaps == []
 
 
 async def test_the_backup_of_a_quiet_cluster_stays_young_and_writes_nothing(lab: RecordingLab) -> None:
@@ -453,7 +443,7 @@ async def test_whatever_happens_each_revision_is_restored_or_told_to_be_a_gap(la
     """Kills, a store that comes and goes, compactions, members that go, a small spool: in any order."""
     lots = random.Random(seed)
     lab.spool_bytes = lots.choice((4000, 1 << 20))
-    lab.pace = replace(QUICK, full_after_bytes=lots.choice((1 << 30, 5000)))
+    lab.pace = replace(QUICK, full_after=timedelta(milliseconds=lots.choice((10**8, 30))))
     for _ in range(lots.randrange(2, 6)):
         async with lab.recording() as recorder:
             for _ in range(lots.randrange(1, 25)):

@@ -114,6 +114,18 @@ def test_an_epoch_that_has_ended_is_kept_for_the_window_and_its_fulls_by_their_n
     assert set(dropped) == {old[0].stored.name, old[1].stored.name, old[3].stored.name}
 
 
+def test_a_folded_backup_is_kept_for_its_own_time_and_what_it_was_folded_from_goes() -> None:
+    taken = full(START)
+    folded = full(START + 30 * HOUR).model_copy(update={"folded_from": taken.revision, "folded_from_at": taken.at})
+    before = [steps(START + HOUR * number, START + HOUR * (number + 1)) for number in range(30)]
+    behind = [steps(START + HOUR * number, START + HOUR * (number + 1)) for number in range(30, 60)]
+    chain = chain_of(taken, *before, folded, *behind)
+    policy = Retention(last=1, daily=0, weekly=0, continuous=DAY)
+    assert droppable(chain, policy, START + 50 * HOUR) == (), "the window begins before the folded one"
+    dropped = droppable(chain, policy, START + 60 * HOUR)
+    assert set(dropped) == {taken.stored.name, *(each.stored.name for each in before)}
+
+
 def test_each_cluster_has_its_own_backups() -> None:
     chain = chain_of(*(full(START + DAY * number, cluster=name) for number in range(5) for name in ("main", "events")))
     dropped = droppable(chain, Retention(last=2, daily=0, weekly=0, continuous=timedelta(0)), START + 10 * DAY)

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 from support.recording_lab import PREFIX, RecordingLab
 
+from quarterdeck.backup.chain import ObjectReference
 from quarterdeck.backup.sweep import Swept, sweep
 from quarterdeck.errors import LeaseLost, Unavailable
 
-DAY = timedelta(days=1)
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
 
 @pytest.fixture
@@ -28,8 +29,8 @@ async def recorded(lab: RecordingLab) -> None:
         await lab.all_stored(recorder)
 
 
-async def swept(lab: RecordingLab, drop: Sequence[str] = ()) -> Swept:
-    return await sweep(lab.store, PREFIX, lab.writer(), drop, lab.checks)
+async def swept(lab: RecordingLab, drop: Sequence[str] = (), later: timedelta = timedelta(0)) -> Swept:
+    return await sweep(lab.store, PREFIX, lab.writer(), drop, lab.checks, lambda: lab.now() + later)
 
 
 async def test_what_a_writer_has_left_is_deleted_after_a_day_and_nothing_else(lab: RecordingLab) -> None:
@@ -54,21 +55,43 @@ async def test_dropped_objects_leave_the_chain_before_they_leave_the_store(lab: 
             self.delete_ = lab.store.delete
 
         async def delete(self, names: Sequence[str]) -> None:
-            deletions.append(first.stored.name in (await lab.chain()).dropped)
+            deletions.append(first.stored.name not in (await lab.chain()).names())
             await self.delete_(names)
 
     lab.store.delete = Watched().delete  # type: ignore[method-assign]
     done = await swept(lab, [first.stored.name])
+    assert (done.dropped, done.deleted, deletions) == (1, 0, [])
+    assert (await swept(lab, later=HOUR)).deleted == 1
     assert deletions == [True]
-    assert (done.dropped, done.deleted) == (1, 1)
     assert first.stored.name not in lab.store.objects
+
+
+async def test_what_was_dropped_can_be_read_for_an_hour_and_is_deleted_then_or_when_it_is_a_stranger(
+    lab: RecordingLab,
+) -> None:
+    """A restore that has read the chain before goes on, however old the object is."""
+    await recorded(lab)
+    one, other, *_ = [each.stored.name for each in (await lab.chain()).increments]
+    lab.store.now += 2 * DAY
+    await lab.store.create(f"{PREFIX}/data/new", b"as old as the store says it is now")
+    await lab.writer().append(dropped=[one])
+    assert (await swept(lab, later=HOUR - timedelta(minutes=1))).deleted == 0
+    assert (await swept(lab, later=HOUR)).deleted == 1
+    await lab.writer().append(dropped=[other])
+    later = lab.now() + 3 * HOUR
+    lab.now = lambda: later  # type: ignore[method-assign]
+    await lab.writer().append(belongings=ObjectReference(name=f"{PREFIX}/data/new", sha256="", size_bytes=0))
+    assert (await lab.chain()).dropped == ()
+    assert other in lab.store.objects
+    assert (await swept(lab)).deleted == 1
+    assert other not in lab.store.objects
 
 
 async def test_a_sweep_that_died_after_its_link_is_finished_by_the_next_one(lab: RecordingLab) -> None:
     await recorded(lab)
     (first, *_) = (await lab.chain()).increments
     await lab.writer().append(dropped=[first.stored.name])
-    done = await swept(lab)
+    done = await swept(lab, later=HOUR)
     assert (done.dropped, done.deleted) == (0, 1)
     assert first.stored.name not in lab.store.objects
 
@@ -84,7 +107,8 @@ async def test_locked_objects_are_left_and_told(lab: RecordingLab) -> None:
         await deleted(names)
 
     lab.store.delete = delete  # type: ignore[method-assign]
-    done = await swept(lab, [one, other])
+    await swept(lab, [one, other])
+    done = await swept(lab, later=HOUR)
     assert done.refused == ((one, "access is denied: the object is locked"),)
     assert (one in lab.store.objects, other in lab.store.objects) == (True, False)
 

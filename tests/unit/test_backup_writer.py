@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 import pytest
 from support.recording_lab import FaultyObjects
 
-from quarterdeck.backup.chain import ChainStore, FullBackup, ObjectReference
+from quarterdeck.backup.chain import FullBackup, ObjectReference
+from quarterdeck.backup.chain_store import ChainStore
 from quarterdeck.backup.writer import ChainWriter
 from quarterdeck.errors import LeaseLost, Unavailable
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from fakes.etcd import FakeEtcd
@@ -26,6 +26,7 @@ from support.templates import template
 from quarterdeck.actions import addresses
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.base import Condition, ConditionStatus
+from quarterdeck.api.belongings import PlaneSecrets
 from quarterdeck.api.conditions import ConditionReason, ConditionType
 from quarterdeck.api.controlplane import PLANE_FINALIZER, ControlPlane, new_control_plane
 from quarterdeck.api.events import EventReason
@@ -33,14 +34,17 @@ from quarterdeck.api.plane.backup import BackupSettings
 from quarterdeck.api.plane.memory import memory_from_status, memory_to_status
 from quarterdeck.api.revision import revision_of
 from quarterdeck.api.site import default_sites
-from quarterdeck.backup.chain import Chain, ChainStore
+from quarterdeck.backup import folding
+from quarterdeck.backup.chain import Chain
+from quarterdeck.backup.chain_store import ChainStore
 from quarterdeck.backup.recorder import Recorder
 from quarterdeck.backup.recording import FullReason, Side
-from quarterdeck.engine.background import backup
+from quarterdeck.engine.background import backup, backup_upkeep
 from quarterdeck.engine.background.backup import BackUp, may_record, record
 from quarterdeck.engine.background.backup_report import BackupState, ReportBackups
 from quarterdeck.engine.background.tasks import Check
 from quarterdeck.engine.workspace import backups as workspace
+from quarterdeck.engine.workspace.backups import key_file
 from quarterdeck.engine.workspace.belongings import secrets_of
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import Corrupt, LeaseLost, Unavailable
@@ -84,8 +88,9 @@ class BackupLab:
         patch.setattr(addresses, "client_url", lambda replica, cluster: address(replica.name).client_url)
         patch.setattr(backup, "Recorder", partial(Recorder, pace=QUICK))
         patch.setattr(backup, "_FOLLOWING", 0.005)
-        patch.setattr(backup, "_RETRYING", 0.005)
-        patch.setattr(backup, "_SWEEPING", 0.005)
+        patch.setattr(backup_upkeep, "_RETRYING", 0.005)
+        patch.setattr(backup_upkeep, "_PAUSE", 0.005)
+        patch.setattr(backup_upkeep, "_SWEEPING", timedelta(milliseconds=5))
         patch.setattr(workspace, "open_backup_store", lambda url, options: self.objects)
 
     async def create(self) -> None:
@@ -246,6 +251,101 @@ async def test_a_store_that_is_away_ends_nothing(lab: BackupLab, call: int) -> N
         lab.cluster.write(1)
         await lab.stored(task)
         assert not task.done()
+
+
+async def test_belongings_are_stored_again_only_if_they_have_changed_or_others_are_to_open_them(lab: BackupLab) -> None:
+    async with lab.recording() as task:
+        await lab.stored(task)
+        await eventually_whole(lab, epoch=0)
+    before = (await lab.chain()).belongings
+    for _ in range(2):
+        async with lab.recording() as task:
+            lab.cluster.write(1)
+            await lab.stored(task)
+            await looked(lab)
+    assert (await lab.chain()).belongings == before
+    key_file(lab.home.folder).unlink()
+    async with lab.recording():
+        await eventually(lab.chain, lambda chain: len(chain.belongings) == len(before) + 1)
+        await looked(lab)
+    assert len((await lab.chain()).belongings) == len(before) + 1
+
+
+async def looked(lab: BackupLab) -> None:
+    """Return once a running task has read the belongings of the plane a few times more."""
+    get, reads = lab.home.store.get, 0
+
+    async def counted(kind: type[Any], name: str) -> Any:
+        nonlocal reads
+        reads += kind is PlaneSecrets
+        return await get(kind, name)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lab.home.store, "get", counted)
+        await until(lambda: reads > 3, "it looks")
+
+
+async def test_increments_are_joined_beside_the_recording_and_damaged_ones_are_told_once(
+    lab: BackupLab, monkeypatch: pytest.MonkeyPatch, golden: Golden
+) -> None:
+    async with lab.recording() as task:
+        for _ in range(9):
+            lab.cluster.write(1)
+            await lab.stored(task)
+    before = await lab.chain()
+    damaged = before.increments[0].stored.name
+    content, at = lab.objects.objects[damaged]
+    lab.objects.objects[damaged] = (content[:-4], at)
+    monkeypatch.setattr(backup_upkeep, "_JOINING_AFTER", timedelta(0))
+    async with lab.recording() as task:
+        await eventually(lab.chain, lambda chain: len(chain.increments) <= 3)
+        lab.cluster.write(1)
+        await lab.stored(task)
+    chain = await lab.chain()
+    assert chain.increments[0].stored.name == damaged
+    assert chain.ranges("main", 0)[0][1] == lab.cluster.revision
+    (told,) = [each for each in lab.state.happened if each.reason is EventReason.BACKUP_UNREADABLE]
+    golden.hide(r"alpha/\S+/data/[^:\s]+", "OBJECT")
+    golden.hide(r"\d+ bytes, \d+ were", "SIZE bytes, SIZE were")
+    golden(told.message)
+
+
+async def test_many_increments_are_folded_without_asking_etcd_and_recording_goes_on(
+    lab: BackupLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folding, "FOLDED_BYTES", 1000)
+    async with lab.recording() as task:
+        while len((await lab.chain()).fulls) < 3:
+            lab.cluster.write(1)
+            await lab.stored(task)
+        lab.cluster.write(1)
+        await lab.stored(task)
+    chain = await lab.chain()
+    taken, *folded = chain.fulls
+    assert {each.folded_from for each in folded} == {taken.revision}
+    assert chain.ranges("main", 0) == ((taken.revision, lab.cluster.revision),)
+    assert [FullReason.FIRST.value in each.message for each in lab.state.happened][:2] == [True, False]
+    assert FullReason.FOLDED.value in lab.state.happened[-1].message
+
+
+async def test_what_cannot_be_folded_is_told_once_and_recording_goes_on(
+    lab: BackupLab, monkeypatch: pytest.MonkeyPatch, golden: Golden
+) -> None:
+    async with lab.recording() as task:
+        for _ in range(9):
+            lab.cluster.write(1)
+            await lab.stored(task)
+    (full,) = (await lab.chain()).fulls
+    del lab.objects.objects[full.stored.name]
+    monkeypatch.setattr(folding, "FOLDED_BYTES", 1)
+    lab.state.happened.clear()
+    async with lab.recording() as task:
+        await until(lambda: task.done() or lab.state.happened, "it is told")
+        for _ in range(5):
+            lab.cluster.write(1)
+            await lab.stored(task)
+    golden.hide(r"alpha/\S+/data/[^:\s]+", "OBJECT")
+    golden(each.message for each in lab.state.happened)
 
 
 async def test_another_holder_of_the_lease_ends_the_task(lab: BackupLab) -> None:

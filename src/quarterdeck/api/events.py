@@ -28,6 +28,8 @@ class EventReason(StrEnum):
     BACKUP_VERIFIED = "BackupVerified"
     #: Changes that waited on the disk for a backup store were discarded, because they need too much room.
     BACKUP_SPOOL_DISCARDED = "BackupSpoolDiscarded"
+    #: Objects of a backup are damaged or missing, or no key here opens them.
+    BACKUP_UNREADABLE = "BackupUnreadable"
     #: The data of a replica from an earlier epoch is kept on its machine.
     FORMER_DATA_KEPT = "FormerDataKept"
     #: A machine has data of another cluster or member than the replica there should have.

@@ -58,7 +58,7 @@ async def made_database(
     """A database that ``write`` writes into a file, which gets the name ``target`` after that. See ``build``."""
     doing = f"building {target} from the backup at {store.address}"
     with file_errors(doing):
-        await asyncio.to_thread(require_room, target.parent, _expected_bytes(moment), doing)
+        await asyncio.to_thread(require_room, target.parent, expected_bytes(moment), doing)
         with made_beside(target, doing) as made:
             await write(made)
             await asyncio.to_thread(made.rename, target)
@@ -76,19 +76,21 @@ async def write_moment(store: ObjectStore, moment: BackupMoment, identities: Ide
         await _advance(store, moment, identities, path)
 
 
-async def read_increment(store: ObjectStore, of: Increments, identities: Identities) -> Increment:
-    """The increment that an object is. Raises Corrupt where it is not the one that the chain names."""
+async def read_increments(store: ObjectStore, of: Increments, identities: Identities) -> tuple[Increment, ...]:
+    """The increment that an object is, or those that were joined to it, in order. Raises Corrupt where they are not
+    those that the chain names.
+    """
     name = of.stored.name
     async with opened(store, of.stored, identities) as parts:
         content = b"".join([part async for part in parts])
     try:
-        increment = await asyncio.to_thread(decode, content)
+        found = await asyncio.to_thread(decode, content)
     except Corrupt as error:
         raise damaged(name, error.seen) from error
-    if (increment.first, increment.last) != (of.first, of.last):
-        seen = f"it has revisions {increment.first} to {increment.last}, and the chain names {of.first} to {of.last}"
+    if (found[0].first, found[-1].last) != (of.first, of.last):
+        seen = f"it has revisions {found[0].first} to {found[-1].last}, and the chain names {of.first} to {of.last}"
         raise damaged(name, seen)
-    return increment
+    return found
 
 
 @asynccontextmanager
@@ -104,12 +106,15 @@ async def opened(
         try:
             yield content
         except NotFound as error:
-            raise damaged(reference.name, "it is missing") from error
+            seen = "it is missing: it was dropped and deleted since the backup was read, or somebody has deleted it"
+            then = "run the command again; if it stays so, restore another moment, or from another backup"
+            raise Corrupt(f"reading {reference.name}", seen, then) from error
 
 
-def _expected_bytes(moment: BackupMoment) -> int:
-    """How large the file is at least: what is stored is compressed."""
-    return moment.stored_bytes + max(0, moment.full.database_bytes - moment.full.stored.size_bytes)
+def expected_bytes(moment: BackupMoment) -> int:
+    """How large the database of a moment is about, at least: not of all that is stored it is known how large it is."""
+    increments = sum(max(each.raw_bytes, each.stored.size_bytes) for each in moment.increments)
+    return max(moment.full.database_bytes, moment.full.stored.size_bytes) + increments
 
 
 async def _write_full(store: ObjectStore, full: FullBackup, identities: Identities, path: Path) -> None:
@@ -163,8 +168,8 @@ class _Snapshot:
 async def _advance(store: ObjectStore, moment: BackupMoment, identities: Identities, path: Path) -> None:
     """Apply the increments in a thread, while the next one is read. The thread has ended when this returns."""
 
-    async def read(of: Increments) -> Increment:
-        return await read_increment(store, of, identities)
+    async def read(of: Increments) -> tuple[Increment, ...]:
+        return await read_increments(store, of, identities)
 
     ahead = _Ahead(moment.increments, read)
     applying = asyncio.create_task(asyncio.to_thread(advance, path, ahead, moment.revision))
@@ -175,13 +180,14 @@ async def _advance(store: ObjectStore, moment: BackupMoment, identities: Identit
         await settled(applying, ahead.reading)
 
 
-_Coming: TypeAlias = Increment | Exception | None
+_Read: TypeAlias = Callable[[Increments], Awaitable[tuple[Increment, ...]]]
+_Coming: TypeAlias = tuple[Increment, ...] | Exception | None
 
 
 class _Ahead:
-    """Increments for a thread that applies them; the event loop reads one ahead."""
+    """Increments for a thread that applies them; the event loop reads one object ahead."""
 
-    def __init__(self, wanted: Sequence[Increments], read: Callable[[Increments], Awaitable[Increment]]) -> None:
+    def __init__(self, wanted: Sequence[Increments], read: _Read) -> None:
         self._loop = asyncio.get_running_loop()
         self._queue: asyncio.Queue[_Coming] = asyncio.Queue(1)
         self._asked: Future[_Coming] | None = None
@@ -199,7 +205,7 @@ class _Ahead:
                 raise coming
             if coming is None:
                 return
-            yield coming
+            yield from coming
 
     def stop(self) -> None:
         """Read nothing more, and have the thread end where it waits for an increment."""
@@ -208,7 +214,7 @@ class _Ahead:
         if self._asked is not None:
             self._asked.cancel()
 
-    async def _read(self, wanted: Sequence[Increments], read: Callable[[Increments], Awaitable[Increment]]) -> None:
+    async def _read(self, wanted: Sequence[Increments], read: _Read) -> None:
         try:
             for each in wanted:
                 await self._queue.put(await read(each))

@@ -2,28 +2,26 @@
 
 A link says which objects were added and which are no longer used. Its name is its number, so that of two writers one
 succeeds and the other one learns that it was overtaken. It has the hash of the link before it: links of another chain,
-or changed ones, are found. Objects that no link names are no backup; a writer that died has left them.
+or changed ones, are found. Objects that no link names are no backup; a writer that died has left them. Some links have
+all that the links before them have made: a reader begins at such a checkpoint, and older links can be deleted.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import AsyncGenerator, Collection, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Final, Protocol, TypeVar
 
-from pydantic import AwareDatetime, ValidationError
+from pydantic import AwareDatetime
 
 from quarterdeck.api.base import Model
-from quarterdeck.backup.objects.port import ObjectExists, ObjectStore
-from quarterdeck.concurrency import together
-from quarterdeck.errors import Corrupt, LeaseLost, NotFound, PreconditionFailed
+from quarterdeck.errors import Corrupt, NotFound
 
-_LINKS: Final = "links"
-#: How many links are read at the same time: a store may take 30 ms for each, and a day has 86,400.
-_AT_ONCE: Final = 32
 _MAIN: Final = "main"
+#: How long a chain has the names of objects that were dropped: until then a sweep deletes them by their names.
+_REMEMBERED: Final = timedelta(hours=2)
 
 
 class ObjectReference(Model):
@@ -58,12 +56,19 @@ class FullBackup(Model):
     hash: KeyHash | None = None
     #: The revision of the full backup out of etcd that it was made of, where it was not taken from etcd itself.
     folded_from: int | None = None
+    #: When that one was taken.
+    folded_from_at: AwareDatetime | None = None
     #: The first of the revisions before it that were lost: etcd had discarded them before they were recorded. None: it
     #: was taken without a gap, or begins an epoch.
     lost_from: int | None = None
     #: The size of the database; 0 where it is not known.
     database_bytes: int = 0
     stored: ObjectReference
+
+    @property
+    def taken_at(self) -> datetime:
+        """When etcd gave what it is made of: it has the history since then, also what etcd has compacted."""
+        return self.folded_from_at or self.at
 
 
 class Increments(Model):
@@ -73,9 +78,47 @@ class Increments(Model):
     epoch: int
     first: int
     last: int
+    #: When its first and last revisions were seen.
     first_at: AwareDatetime
     last_at: AwareDatetime
+    #: The size of its content before it is compressed; 0 where it is not known.
+    raw_bytes: int = 0
     stored: ObjectReference
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Reached:
+    """How far a plane had come: revisions grow within an epoch."""
+
+    epoch: int = -1
+    revision: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBelongings:
+    """The belongings of a plane as they were when its main cluster had been backed up to ``reached``."""
+
+    stored: ObjectReference
+    reached: Reached
+    #: See ``ChainLink.belongings_digest``.
+    digest: str = ""
+
+
+class Dropped(Model):
+    """Objects that one link has dropped. A reader of the chain as it was before may still read them for a while."""
+
+    at: AwareDatetime
+    names: tuple[str, ...]
+
+
+class ChainState(Model):
+    """What the links before one have made, all together."""
+
+    fulls: tuple[FullBackup, ...]
+    increments: tuple[Increments, ...]
+    belongings: tuple[StoredBelongings, ...]
+    reached: Reached
+    dropped: tuple[Dropped, ...]
 
 
 class ChainLink(Model):
@@ -93,8 +136,12 @@ class ChainLink(Model):
     increments: tuple[Increments, ...] = ()
     #: All that the plane needs to come back besides etcd's data (``belongings``), where it has changed.
     belongings: ObjectReference | None = None
+    #: The SHA-256 of what they are before they are encrypted, and of for whom; hexadecimal.
+    belongings_digest: str = ""
     #: The names of objects that are no longer used, and are deleted afterwards.
     dropped: tuple[str, ...] = ()
+    #: The chain as of before this link, where the link is a checkpoint.
+    state: ChainState | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,22 +168,6 @@ class BackupMoment:
         return sum(each.size_bytes for each in self.objects)
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Reached:
-    """How far a plane had come: revisions grow within an epoch."""
-
-    epoch: int = -1
-    revision: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class StoredBelongings:
-    """The belongings of a plane as they were when its main cluster had been backed up to ``reached``."""
-
-    stored: ObjectReference
-    reached: Reached
-
-
 class _Stored(Protocol):
     @property
     def stored(self) -> ObjectReference: ...
@@ -160,15 +191,16 @@ class Chain:
     belongings: tuple[StoredBelongings, ...] = ()
     #: How far the main cluster was ever backed up, also by objects that have been dropped.
     reached: Reached = Reached()
-    dropped: frozenset[str] = field(default_factory=frozenset)
+    #: What was dropped lately, in the order of the links.
+    dropped: tuple[Dropped, ...] = ()
 
     def with_link(self, link: ChainLink, head: str) -> Chain:
         """The chain with one more link, whose hash is ``head``."""
-        dropped = self.dropped | set(link.dropped) if link.dropped else self.dropped
+        dropped = (*self.dropped, Dropped(at=link.at, names=link.dropped)) if link.dropped else self.dropped
         fulls = (Reached(each.epoch, each.revision) for each in link.fulls if each.cluster == _MAIN)
         steps = (Reached(each.epoch, each.last) for each in link.increments if each.cluster == _MAIN)
         reached = max((self.reached, *fulls, *steps))
-        added = () if link.belongings is None else (StoredBelongings(link.belongings, reached),)
+        added = () if link.belongings is None else (StoredBelongings(link.belongings, reached, link.belongings_digest),)
         return replace(
             self,
             length=link.number,
@@ -178,7 +210,32 @@ class Chain:
             increments=_joined(self.increments, link.increments, link.dropped),
             belongings=_joined(self.belongings, added, link.dropped),
             reached=reached,
-            dropped=dropped,
+            dropped=tuple(each for each in dropped if link.at - each.at < _REMEMBERED),
+        )
+
+    @property
+    def state(self) -> ChainState:
+        """All that its links have made."""
+        return ChainState(
+            fulls=self.fulls,
+            increments=self.increments,
+            belongings=self.belongings,
+            reached=self.reached,
+            dropped=self.dropped,
+        )
+
+    @staticmethod
+    def before(link: ChainLink, state: ChainState) -> Chain:
+        """The chain that a checkpoint continues, from its state."""
+        return Chain(
+            link.plane,
+            length=link.number - 1,
+            head=link.previous,
+            fulls=state.fulls,
+            increments=state.increments,
+            belongings=state.belongings,
+            reached=state.reached,
+            dropped=state.dropped,
         )
 
     def names(self) -> frozenset[str]:
@@ -267,84 +324,6 @@ class Chain:
         return NotFound(f"looking for {what} of cluster {cluster}", seen, "choose one of these" if ranges else "")
 
 
-class ChainStore:
-    """The chain of one plane in a backup store."""
-
-    def __init__(self, store: ObjectStore, plane: str, prefix: str) -> None:
-        """``plane``: the uid that its links must have; ``prefix``: the folder of the plane in the store."""
-        self._store = store
-        self._plane = plane
-        self._prefix = prefix
-
-    async def read(self, known: Chain | None = None) -> Chain:
-        """The chain as it is stored, from the links that ``known`` has not got. Raises Corrupt where a link is missing,
-        changed, or of another chain. A listing may be stale: the next link is asked for until there is none.
-        """
-        chain = known or Chain(self._plane)
-        listed = await self._store.names(f"{self._prefix}/{_LINKS}")
-        newest = max((_number(each.name) for each in listed), default=0)
-        while True:
-            ahead = min(_AT_ONCE, max(1, newest - chain.length))
-            names = [self._name(chain.length + each) for each in range(1, ahead + 1)]
-            for name, content in zip(names, await self._contents(names), strict=True):
-                if content is None:
-                    if chain.length < newest:
-                        raise Corrupt(
-                            f"reading {name} at {self._store.address}",
-                            f"this link of the chain is missing, and link {newest} exists",
-                            "restore it, or start another chain with a full backup to another place",
-                        )
-                    return chain
-                chain = chain.with_link(self._checked(name, content, chain), _hash(content))
-
-    async def continues(self, chain: Chain) -> bool:
-        """Whether there is a link behind a chain, by one request: ``read`` lists all links."""
-        return await self._store.exists(self._name(chain.length + 1))
-
-    async def append(self, chain: Chain, link: ChainLink) -> Chain:
-        """Add a link, and with it make its objects part of the backup. Raises LeaseLost where another writer was first,
-        and PreconditionFailed for a link that drops what a kept backup needs.
-        """
-        link = link.model_copy(update={"number": chain.length + 1, "previous": chain.head, "plane": self._plane})
-        _check_dropped(chain, link)
-        content = link.model_dump_json().encode()
-        try:
-            await self._store.create(self._name(link.number), content)
-        except ObjectExists as error:
-            if await self._store.read(self._name(link.number)) != content:  # an answer may be lost, and tried again
-                seen = f"another process has written link {link.number}"
-                raise LeaseLost(f"adding to the backup at {self._store.address}", seen) from error
-        return chain.with_link(link, _hash(content))
-
-    async def _contents(self, names: Sequence[str]) -> list[bytes | None]:
-        """The content of each of these objects; None where there is none."""
-
-        async def one(name: str) -> bytes | None:
-            try:
-                return await self._store.read(name)
-            except NotFound:
-                return None
-
-        return await together(*map(one, names))
-
-    def _name(self, number: int) -> str:
-        return f"{self._prefix}/{_LINKS}/{number:020d}.json"
-
-    def _checked(self, name: str, content: bytes, chain: Chain) -> ChainLink:
-        doing = f"reading {name} at {self._store.address}"
-        try:
-            link = ChainLink.model_validate_json(content)
-        except ValidationError as error:
-            raise Corrupt(doing, f"this is no link of a chain: {error.errors()[0]['msg']}", "restore it") from error
-        if link.plane != self._plane:
-            raise Corrupt(doing, f"it is of plane {link.plane}, not of {self._plane}", "use another store")
-        if (link.number, link.previous) != (chain.length + 1, chain.head):
-            raise Corrupt(
-                doing, "it does not continue the link before it", "restore the links from a copy of the store"
-            )
-        return link
-
-
 async def verified(content: AsyncGenerator[bytes, None], reference: ObjectReference) -> AsyncGenerator[bytes, None]:
     """The stored bytes of an object. Raises Corrupt at their end where they are not those that were stored."""
     digest, size = hashlib.sha256(), 0
@@ -374,26 +353,3 @@ def _joined(known: tuple[_Part, ...], added: tuple[_Part, ...], dropped: Collect
         return (*known, *added)
     names = frozenset(dropped)
     return tuple(each for each in (*known, *added) if each.stored.name not in names)
-
-
-def _check_dropped(chain: Chain, link: ChainLink) -> None:
-    doing, dropped = "dropping objects of a backup", set(link.dropped)
-    if not dropped:
-        return
-    if unknown := dropped - chain.names():
-        raise PreconditionFailed(doing, f"the chain does not have {min(unknown)}")
-    belongings = dropped & {each.stored.name for each in chain.belongings}
-    if not belongings:
-        return
-    kept = chain.with_link(link.model_copy(update={"dropped": tuple(dropped - belongings)}), "")
-    if used := belongings - set(kept.outlived_belongings()):
-        raise PreconditionFailed(doing, f"a backup that is kept needs the keys in {min(used)}", "keep it")
-
-
-def _hash(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
-def _number(name: str) -> int:
-    digits = name.rsplit("/", 1)[-1].removesuffix(".json")
-    return int(digits) if digits.isdigit() else 0

@@ -139,6 +139,7 @@ class Collector:
             last=increment.last,
             first_at=_time(increment.changes[0].at_ms),
             last_at=_time(increment.changes[-1].at_ms),
+            raw_bytes=len(encoded),
             sha256=hashlib.sha256(content).hexdigest(),
             size_bytes=len(content),
         )

@@ -1,4 +1,4 @@
-"""Folds increments into a new full backup, in the store and without asking etcd."""
+"""Folds increments into a new full backup, in the store and without asking etcd: a restore reads less then."""
 
 from __future__ import annotations
 
@@ -9,16 +9,30 @@ import tempfile
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
-from quarterdeck.backup.build import write_moment
-from quarterdeck.backup.chain import FullBackup
+from quarterdeck.backup.build import expected_bytes, write_moment
+from quarterdeck.backup.chain import Chain, FullBackup
 from quarterdeck.backup.deposit import Deposit
+from quarterdeck.backup.making import make_scratch
 from quarterdeck.backup.sealing import Identities
 from quarterdeck.backup.writer import ChainWriter
 from quarterdeck.files import file_errors
 
 _PART = 1 << 20
+#: How large the increments behind a full backup are at least, as they are stored, before they are folded.
+FOLDED_BYTES: Final = 1 << 30
+
+
+def fold_due(chain: Chain, cluster: str, epoch: int) -> FullBackup | None:
+    """The newest full backup, where the increments behind it are larger than it and than ``FOLDED_BYTES``; or None."""
+    fulls = chain.fulls_of(cluster, epoch)
+    if not fulls:
+        return None
+    newest = max(fulls, key=lambda each: each.revision)
+    behind = (each for each in chain.increments_of(cluster, epoch) if each.last > newest.revision)
+    size = sum(each.stored.size_bytes for each in behind)
+    return newest if size >= max(FOLDED_BYTES, newest.stored.size_bytes) else None
 
 
 async def fold(
@@ -40,7 +54,7 @@ async def fold(
         return None
     doing = f"folding the backup of cluster {cluster}"
     with file_errors(doing):
-        await asyncio.to_thread(scratch.mkdir, parents=True, exist_ok=True, mode=0o700)
+        await asyncio.to_thread(make_scratch, scratch, expected_bytes(moment), doing)
         file = tempfile.TemporaryFile(dir=scratch)  # noqa: SIM115 - in a thread that is cancelled it would stay open
     with file:
         with file_errors(doing):
@@ -56,6 +70,7 @@ async def fold(
             "stored": stored,
             "lost_from": None,
             "folded_from": moment.full.revision if moment.full.folded_from is None else moment.full.folded_from,
+            "folded_from_at": moment.full.taken_at,
         }
     )
     await writer.append(fulls=[full])

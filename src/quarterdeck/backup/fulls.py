@@ -15,17 +15,15 @@ from typing import BinaryIO
 from quarterdeck.backup.chain import FullBackup, KeyHash, ObjectReference
 from quarterdeck.backup.collector import Subject
 from quarterdeck.backup.database import newest_revision
-from quarterdeck.backup.making import require_room
+from quarterdeck.backup.making import make_scratch
 from quarterdeck.backup.recording import FullReason, Now
 from quarterdeck.backup.sources import hash_at, sources
-from quarterdeck.errors import PreconditionFailed, Unavailable
+from quarterdeck.errors import Unavailable
 from quarterdeck.etcd.faults import EtcdCorrupt
 from quarterdeck.files import file_errors
 
 #: Bytes that are read at once from the scratch file.
 _PART = 1 << 20
-#: Bytes that are left free on its disk.
-_SPARE = 64 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +83,7 @@ async def _snapshot_from(url: str, subject: Subject, folder: Path, now: Now, rea
     status = await subject.etcd.status(url)
     doing = f"taking a full backup of cluster {subject.cluster} from {url}"
     with file_errors(doing):
-        await asyncio.to_thread(_require_room, folder, status.db_size, doing)
+        await asyncio.to_thread(make_scratch, folder, status.db_size, doing)
         scratch = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - in a thread that is cancelled it would stay open
     try:
         at = now()
@@ -119,12 +117,3 @@ async def _written(parts: AsyncGenerator[bytes, None], scratch: BinaryIO, doing:
     with file_errors(doing):
         await asyncio.to_thread(scratch.write, bytes(held))
         await asyncio.to_thread(scratch.flush)
-
-
-def _require_room(folder: Path, size: int, doing: str) -> None:
-    """Raises Unavailable, since a full backup is tried again until there is room."""
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    try:
-        require_room(folder, size, doing, spare=_SPARE)
-    except PreconditionFailed as error:
-        raise Unavailable(error.doing, error.seen, error.next_step) from error

@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from quarterdeck.errors import Conflict, PreconditionFailed
+from quarterdeck.errors import Conflict, PreconditionFailed, Unavailable
 from quarterdeck.files import remove_folder
 
 _SUFFIX = ".made"
 #: Bytes that stay free on a disk.
 _SPARE = 16 << 20
+_SCRATCH_SPARE = 64 << 20
 
 
 @contextmanager
@@ -56,6 +57,17 @@ def require_room(folder: Path, size: int, doing: str, *, spare: int = 0) -> None
     if free < needed:
         seen = f"{free >> 20} MiB are free on the disk of {folder}, and it takes {needed >> 20} MiB"
         raise PreconditionFailed(doing, seen, "make room on that disk, or choose another folder")
+
+
+def make_scratch(folder: Path, size: int, doing: str) -> None:
+    """Make a folder for a scratch file, where there is room for it. Raises Unavailable where there is none, since what
+    is done in the background is tried again until there is, and OSError.
+    """
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        require_room(folder, size, doing, spare=_SCRATCH_SPARE)
+    except PreconditionFailed as error:
+        raise Unavailable(error.doing, error.seen, error.next_step) from error
 
 
 def _locked(descriptor: int) -> bool:

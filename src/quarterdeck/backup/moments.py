@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from datetime import datetime
+from datetime import UTC, datetime
 
-from quarterdeck.backup.build import read_increment
+from quarterdeck.backup.build import read_increments
 from quarterdeck.backup.chain import BackupMoment, Chain, Increments
 from quarterdeck.backup.objects.port import ObjectStore
 from quarterdeck.backup.sealing import Identities
@@ -37,7 +37,25 @@ async def moment_at(
 
 
 async def _within(of: Increments, at: datetime, store: ObjectStore, identities: Identities) -> int:
-    """The last revision of an increment that was seen by then."""
-    changes = (await read_increment(store, of, identities)).changes
-    count = bisect_right([each.at_ms for each in changes], int(at.timestamp() * 1000))
-    return changes[count - 1].revision if count else of.first - 1
+    """The last revision of an increment that was seen by then, or of those that were joined to it: their times need
+    not grow from one to the next, since clocks are set back.
+    """
+    found = [of.first - 1]
+    at_ms = int(at.timestamp() * 1000)
+    for each in await read_increments(store, of, identities):
+        times = [change.at_ms for change in each.changes]
+        if times[-1] <= at_ms:
+            found.append(each.last)
+        elif times[0] <= at_ms:
+            found.append(each.changes[bisect_right(times, at_ms) - 1].revision)
+    return max(found)
+
+
+async def seen_at(moment: BackupMoment, store: ObjectStore, identities: Identities) -> datetime:
+    """When the revision of a moment was seen. Raises as reading an increment does."""
+    if not moment.increments or moment.increments[-1].last == moment.revision:
+        return moment.at
+    parts = await read_increments(store, moment.increments[-1], identities)
+    changes = (change for each in parts for change in each.changes)
+    at_ms = next(each.at_ms for each in changes if each.revision == moment.revision)
+    return datetime.fromtimestamp(at_ms / 1000, UTC)

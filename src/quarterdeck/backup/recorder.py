@@ -325,5 +325,6 @@ def _increments(header: PieceHeader, name: str) -> Increments:
         last=header.last,
         first_at=header.first_at,
         last_at=header.last_at,
+        raw_bytes=header.raw_bytes,
         stored=ObjectReference(name=name, sha256=header.sha256, size_bytes=header.size_bytes),
     )

@@ -18,13 +18,14 @@ Now: TypeAlias = Callable[[], datetime]
 
 
 class FullReason(StrEnum):
-    """Why a full backup is taken from etcd."""
+    """Why there is a new full backup: all but ``FOLDED`` are taken from etcd."""
 
     FIRST = "there is none yet"
     EPOCH = "the cluster was started again from a survivor or a backup"
     HISTORY_LOST = "etcd has compacted history that is not in the backup"
     VERSION = "the version of etcd has changed"
-    DUE = "there are many increments behind the newest one"
+    DUE = "the newest one was taken from etcd long ago"
+    FOLDED = "there were many increments behind the newest one"
     DAMAGED = "the newest backup did not pass its verification"
 
 
@@ -46,9 +47,8 @@ class RecordingPace:
     pulse_seconds: float = 3.0
     #: How often all leases are read at most. New ones are read at once.
     leases_seconds: float = 30.0
-    #: When a new full backup is due: it makes restoring faster, and has no history that etcd has compacted.
+    #: When a new full backup is taken from etcd: it has no history that etcd has compacted.
     full_after: timedelta = timedelta(hours=24)
-    full_after_bytes: int = 1 << 30
     #: The pause after a failure, and the longest one after many.
     first_pause: float = 0.5
     longest_pause: float = 10.0
@@ -91,21 +91,16 @@ class RecorderEvents(Protocol):
 def why_full(
     chain: Chain, cluster: str, epoch: int, *, versions: Collection[str], now: datetime, pace: RecordingPace
 ) -> FullReason | None:
-    """Why a new full backup is due, as far as the chain tells. ``versions``: those of all members, where all are known:
-    while they differ, nothing follows from them.
+    """Why a new full backup is to be taken from etcd, as far as the chain tells. ``versions``: those of all members,
+    where all are known: while they differ, nothing follows from them.
     """
     fulls = [each for each in chain.fulls if each.cluster == cluster]
     if not fulls:
         return FullReason.FIRST
-    # Folded ones do not count: they keep history that etcd has compacted, and grow.
-    taken = [each for each in fulls if each.epoch == epoch and each.folded_from is None]
-    if not taken:
+    its = [each for each in fulls if each.epoch == epoch]
+    if not its:
         return FullReason.EPOCH
-    newest = max(taken, key=lambda each: each.revision)
+    newest = max(its, key=lambda each: each.taken_at)
     if len(set(versions)) == 1 and newest.etcd_version not in versions:
         return FullReason.VERSION
-    behind = (each for each in chain.increments_of(cluster, epoch) if each.last > newest.revision)
-    size = sum(each.stored.size_bytes for each in behind)
-    if now - newest.at >= pace.full_after or size >= max(pace.full_after_bytes, newest.stored.size_bytes):
-        return FullReason.DUE
-    return None
+    return FullReason.DUE if now - newest.taken_at >= pace.full_after else None

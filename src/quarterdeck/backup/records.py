@@ -2,7 +2,8 @@
 
 A change is kept as the rows that etcd itself writes for it. So applying it is copying rows, and what is restored has
 the hash that etcd computed. An increment is a header and frames: ``r`` is a revision with its rows, ``l`` a lease with
-its times. Integers are big-endian. Nothing is compressed or encrypted here.
+its times. Integers are big-endian. Nothing is compressed or encrypted here. Increments that continue each other are
+joined by writing one behind the other one: so a moment in their middle has the leases that it always had.
 """
 
 from __future__ import annotations
@@ -137,15 +138,28 @@ def encode(increment: Increment) -> bytes:
     return b"".join(parts)
 
 
-def decode(content: bytes) -> Increment:
-    """An increment from bytes. Raises Corrupt where they are not all of one, or its revisions are not consecutive."""
-    if not content.startswith(_HEADER):
+def decode(content: bytes) -> tuple[Increment, ...]:
+    """Increments from bytes: one, or all that were joined. Raises Corrupt where they are not whole, or their revisions
+    are not consecutive.
+    """
+    found: list[Increment] = []
+    at = 0
+    while at < len(content) or not found:
+        increment, at = _increment_at(content, at)
+        if found and increment.first != found[-1].last + 1:
+            _refuse(f"revision {increment.first} follows revision {found[-1].last}")
+        found.append(increment)
+    return tuple(found)
+
+
+def _increment_at(content: bytes, at: int) -> tuple[Increment, int]:
+    if not content.startswith(_HEADER, at):
         _refuse("it does not begin as increments of this version do")
     changes: list[RevisionChange] = []
     leases: list[LeaseTimes] = []
-    at = len(_HEADER)
+    at += len(_HEADER)
     try:
-        while at < len(content):
+        while at < len(content) and not content.startswith(_HEADER[:1], at):
             if content[at : at + 1] == b"r":
                 change, at = _change_at(content, at)
                 if changes and change.revision != changes[-1].revision + 1:
@@ -161,7 +175,7 @@ def decode(content: bytes) -> Increment:
         _refuse(f"it ends in the middle of the frame at byte {at}")
     if not changes:
         _refuse("it has no revision")
-    return Increment(tuple(changes), tuple(leases))
+    return Increment(tuple(changes), tuple(leases)), at
 
 
 def _change_at(content: bytes, at: int) -> tuple[RevisionChange, int]:

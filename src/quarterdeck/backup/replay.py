@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from quarterdeck.backup.bolt.file import BoltFile
-from quarterdeck.backup.build import BuiltDatabase, made_database, read_increment, write_moment
+from quarterdeck.backup.build import BuiltDatabase, made_database, read_increments, write_moment
 from quarterdeck.backup.chain import BackupMoment
 from quarterdeck.backup.database import ALARMS, LEASES, cut_checksum, lease_of, replace_leases
 from quarterdeck.backup.objects.port import ObjectStore
@@ -82,7 +82,8 @@ async def _increments(
     store: ObjectStore, moment: BackupMoment, identities: Identities
 ) -> AsyncGenerator[Increment, None]:
     for each in moment.increments:
-        yield await read_increment(store, each, identities)
+        for increment in await read_increments(store, each, identities):
+            yield increment
 
 
 async def _do(member: EtcdMember, change: RevisionChange, known: set[int], deadline: float) -> None:

@@ -36,6 +36,8 @@ class PieceHeader(Model):
     last: int
     first_at: AwareDatetime
     last_at: AwareDatetime
+    #: Its size before it was compressed.
+    raw_bytes: int = 0
     #: Of the sealed increment, hexadecimal.
     sha256: str
     size_bytes: int

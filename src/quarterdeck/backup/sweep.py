@@ -9,10 +9,13 @@ from datetime import timedelta
 from quarterdeck.backup.chain import unused
 from quarterdeck.backup.deposit import DATA
 from quarterdeck.backup.objects.port import ObjectStore, StoredObject
-from quarterdeck.backup.recording import Check
+from quarterdeck.backup.recording import Check, Now
 from quarterdeck.backup.writer import ChainWriter
 from quarterdeck.errors import Unavailable
 
+#: How long an object stays that was dropped: a restore which has read the chain before may still read it. After it the
+#: chain has its name for another hour, and then it is one that no link names.
+_GRACE = timedelta(hours=1)
 #: How old an object that no link names is before it is deleted: until then its writer may still add the link.
 _STRANGE_FOR = timedelta(days=1)
 #: After so many objects in a row that the store does not delete, it is not asked again.
@@ -22,21 +25,27 @@ _REFUSALS = 5
 @dataclass(frozen=True, slots=True)
 class Swept:
     """What was done. ``refused``: objects that the store did not delete, such as locked ones, with what it said. They
-    are no part of the backup any more, and are tried again by the next sweep.
+    are no part of the backup any more, and are tried again by the next sweep. ``links``: so many were deleted.
     """
 
     dropped: int
     deleted: int
     deleted_bytes: int
     refused: tuple[tuple[str, str], ...]
+    links: int
 
 
-async def sweep(store: ObjectStore, prefix: str, writer: ChainWriter, drop: Sequence[str], check: Check) -> Swept:
-    """Drop these objects from the chain, and delete what is not part of it: what was dropped now or before, and what no
+async def sweep(
+    store: ObjectStore, prefix: str, writer: ChainWriter, drop: Sequence[str], check: Check, now: Now
+) -> Swept:
+    """Drop these objects from the chain, and delete what is not part of it: what was dropped an hour ago, and what no
     link names and is older than a day by the clock of the store. A crash leaves objects, never a link to none.
 
-    Raises Unavailable where the store does not answer, LeaseLost, and PreconditionFailed where the chain has not got an
-    object that is to be dropped.
+    Links that no reader needs any more are deleted as well, the oldest one first and none behind one that is left, so
+    that a crash leaves no hole in the chain.
+
+    Raises Unavailable where the store does not answer, LeaseLost, PreconditionFailed where the chain has not got an
+    object that is to be dropped, and Corrupt where its newest checkpoint is damaged.
     """
     await writer.read()
     if drop:
@@ -45,14 +54,31 @@ async def sweep(store: ObjectStore, prefix: str, writer: ChainWriter, drop: Sequ
     newest = max((each.stored_at for each in (*listed, *await store.names(prefix))), default=None)
     chain = writer.chain  # as of after the listing: what was linked meanwhile is not a stranger
     loose = set(unused(chain, [each.name for each in listed]))
+    dropped = {name: now() - each.at for each in chain.dropped for name in each.names}
     old = [
         each
         for each in listed
         if each.name in loose
-        and (each.name in chain.dropped or (newest is not None and newest - each.stored_at > _STRANGE_FOR))
+        and (
+            dropped[each.name] >= _GRACE
+            if each.name in dropped
+            else newest is not None and newest - each.stored_at > _STRANGE_FOR
+        )
     ]
     deleted, refused = await _delete(store, old, check)
-    return Swept(len(drop), len(deleted), sum(each.size for each in deleted), tuple(refused))
+    links = await _delete_links(store, await writer.outlived_links(), check)
+    return Swept(len(drop), len(deleted), sum(each.size for each in deleted), tuple(refused), links)
+
+
+async def _delete_links(store: ObjectStore, names: Sequence[str], check: Check) -> int:
+    """Delete links in this order, up to one that the store does not delete; how many it has deleted."""
+    for count, name in enumerate(names):
+        await check()
+        try:
+            await store.delete([name])
+        except Unavailable:
+            return count  # such as a locked one: the next sweep tries it again
+    return len(names)
 
 
 async def _delete(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from quarterdeck.backup.chain import Chain, ChainLink, ChainStore, FullBackup, Increments, ObjectReference
+from quarterdeck.backup.chain import Chain, ChainLink, FullBackup, Increments, ObjectReference
+from quarterdeck.backup.chain_store import ChainStore
 from quarterdeck.backup.recording import Check, Now
 from quarterdeck.errors import LeaseLost
 
@@ -18,8 +19,8 @@ class ChainWriter:
         self._chains, self._writer, self._check, self._now = chains, writer, check, now
         self._lock = asyncio.Lock()
         self._chain: Chain | None = None
-        #: The objects of links of which it is not known whether they were written: an answer was lost.
-        self._in_doubt: set[str] = set()
+        #: Whether a link may have been written that is not known here: an answer was lost.
+        self._in_doubt = False
 
     @property
     def chain(self) -> Chain:
@@ -28,11 +29,15 @@ class ChainWriter:
         return self._chain
 
     async def read(self) -> Chain:
-        """The chain, read once. Raises Unavailable, Corrupt."""
+        """The chain, read once, and again after an answer was lost. Raises Unavailable, Corrupt, and LeaseLost where
+        another process has added a link.
+        """
         async with self._lock:
-            if self._chain is None:
-                self._chain = await self._chains.read()
-            return self._chain
+            return await self._read()
+
+    async def outlived_links(self) -> tuple[str, ...]:
+        """See ``ChainStore.outlived``."""
+        return await self._chains.outlived(self.chain)
 
     async def append(
         self,
@@ -40,9 +45,11 @@ class ChainWriter:
         fulls: Sequence[FullBackup] = (),
         increments: Sequence[Increments] = (),
         belongings: ObjectReference | None = None,
+        belongings_digest: str = "",
         dropped: Sequence[str] = (),
     ) -> Chain:
-        """Add a link with this. After Unavailable it may be called with the same again, and adds nothing twice.
+        """Add a link with this. After Unavailable it may be called with the same again, and adds nothing twice. No link
+        is added that only drops what is no part of the chain.
 
         Raises LeaseLost where another process holds the plane's lease or has added a link, and what ``ChainStore``
         raises.
@@ -56,36 +63,50 @@ class ChainWriter:
             fulls=tuple(fulls),
             increments=tuple(increments),
             belongings=belongings,
+            belongings_digest=belongings_digest,
             dropped=tuple(dropped),
         )
-        await self.read()
-        names = _names(link)
         async with self._lock:
-            while not (names & self._in_doubt and _has(self.chain, link)):
+            await self._read()
+            while not _has(self.chain, link):
                 await self._check()
-                self._in_doubt |= names
-                if await self._appended(link):
-                    break
-            self._in_doubt -= names
+                self._in_doubt = True
+                await self._append(link)
+                self._in_doubt = False
             return self.chain
 
-    async def _appended(self, link: ChainLink) -> bool:
-        """Append a link; False where one of ours is there, whose answer was lost, and now is known."""
+    async def _read(self) -> Chain:
+        if self._chain is None:
+            self._chain = await self._chains.read()
+        elif self._in_doubt:
+            await self._follow()
+            self._in_doubt = False
+        return self.chain
+
+    async def _append(self, link: ChainLink) -> None:
+        """Append a link, or find one of ours there, whose answer was lost."""
         try:
             self._chain = await self._chains.append(self.chain, link)
-        except LeaseLost:
-            self._chain = await self._chains.read(self.chain)
-            if self.chain.writer != self._writer:
-                raise
-            return False
-        return True
+        except LeaseLost as error:
+            await self._follow(error)
+
+    async def _follow(self, error: LeaseLost | None = None) -> None:
+        """Read what was added behind the chain. Raises LeaseLost where another process did that."""
+        chain = await self._chains.read(self.chain)
+        if chain.length > self.chain.length and chain.writer != self._writer:
+            seen = f"another process has written link {chain.length}"
+            raise error or LeaseLost("adding to a backup", seen)
+        self._chain = chain
 
 
 def _names(link: ChainLink) -> set[str]:
     belongings = set() if link.belongings is None else {link.belongings.name}
     fulls, increments = {each.stored.name for each in link.fulls}, {each.stored.name for each in link.increments}
-    return fulls | increments | belongings | set(link.dropped)
+    return fulls | increments | belongings
 
 
 def _has(chain: Chain, link: ChainLink) -> bool:
-    return _names(link) <= chain.names() | chain.dropped and chain.dropped.issuperset(link.dropped)
+    """Whether a chain has what a link says already. No name is used twice."""
+    names = chain.names()
+    known = names.union(*(each.names for each in chain.dropped))
+    return _names(link) <= known and names.isdisjoint(link.dropped)

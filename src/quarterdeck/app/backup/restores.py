@@ -13,9 +13,10 @@ from quarterdeck.api.site import Site
 from quarterdeck.app.backup.events import EventsPlan, events_plan
 from quarterdeck.backup.belongings import PlaneArchive, read_archive
 from quarterdeck.backup.build import opened as opened_object
-from quarterdeck.backup.chain import BackupMoment, Chain, ChainStore
+from quarterdeck.backup.chain import BackupMoment, Chain
+from quarterdeck.backup.chain_store import ChainStore
 from quarterdeck.backup.kubernetes.object_changes import MomentDifference
-from quarterdeck.backup.moments import moment_at
+from quarterdeck.backup.moments import moment_at, seen_at
 from quarterdeck.backup.objects.port import ObjectStore
 from quarterdeck.backup.proof import Proof
 from quarterdeck.backup.sealing import Identities
@@ -212,7 +213,7 @@ class Restores:
             from_epoch=moment.full.epoch,
             revision=moment.revision,
             seen=max(memory.revision, chain.reached.revision if chain.reached.epoch == memory.epoch else 0),
-            at=moment.at,
+            at=await seen_at(moment, backups.store, backups.keys.identities),
             proof=database.proof,
             losses=await self._losses(plane, backups, chain, moment),
             events=events,

@@ -9,7 +9,6 @@ import secrets
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from quarterdeck.actions.addresses import urls_in
@@ -18,13 +17,13 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.plane.memory import memory_from_status
 from quarterdeck.backup.collector import Subject
 from quarterdeck.backup.recorder import Recorder
-from quarterdeck.backup.retention import Retention, droppable
+from quarterdeck.backup.sealing import Recipients
 from quarterdeck.backup.spool import Spool
-from quarterdeck.backup.sweep import sweep
 from quarterdeck.backup.writer import ChainWriter
 from quarterdeck.concurrency import until_one_ends
 from quarterdeck.drivers.clients import open_etcd
 from quarterdeck.engine.background.backup_report import BackupState, ReportBackups
+from quarterdeck.engine.background.backup_upkeep import BackupUpkeep
 from quarterdeck.engine.background.backup_verification import BackupVerifier
 from quarterdeck.engine.background.tasks import BackgroundTask, Check, LongTask, ShortTurn, Work
 from quarterdeck.engine.workspace.backups import OpenBackups, open_backups, scratch_folder
@@ -41,10 +40,8 @@ from quarterdeck.upstream.upstream import Upstream
 #: Bytes of changes that wait on the disk for a store that does not answer. etcd is asked for what does not fit, which
 #: has compacted what is older than 5 to 10 minutes (kube-apiserver: --etcd-compaction-interval).
 SPOOL_BYTES = 1 << 30
-#: Seconds: how often the stored plane is read, and how often old backups are deleted.
+#: Seconds: how often the stored plane is read.
 _FOLLOWING = 2.0
-_SWEEPING = 3600.0
-_RETRYING = 30.0
 
 
 def backup_tasks(home: Home, upstream: Upstream) -> tuple[BackgroundTask, ...]:
@@ -97,7 +94,10 @@ async def record(home: Home, upstream: Upstream, name: str, state: BackupState, 
         etcd = open_etcd(await secrets_of(home.store, plane), stack)
         writer = ChainWriter(backups.chains, f"{os.getpid()}-{secrets.token_hex(4)}", check, state.now)
         scratch = scratch_folder(home.folder, name)
-        works = [followed.run(), _archive(home, followed, backups, writer), _retain(followed, backups, writer, check)]
+        upkeep = BackupUpkeep(
+            backups, writer, lambda: followed.plane, scratch=scratch, check=check, now=state.now, told=state
+        )
+        works = [followed.run(), _archive(home, followed, backups, writer), upkeep.run()]
         verifier = partial(
             BackupVerifier,
             home=home,
@@ -180,39 +180,22 @@ class _Followed:
 
 
 async def _archive(home: Home, followed: _Followed, backups: OpenBackups, writer: ChainWriter) -> None:
-    """Store the belongings of the plane whenever they have changed."""
-    stored = ""
+    """Store the belongings of the plane whenever they have changed, or others are to open them."""
     while True:
         try:
             content = await archive_of(home.store, followed.plane)
-            digest = hashlib.sha256(content).hexdigest()
-            if digest != stored:
-                await writer.append(belongings=await backups.deposit.put(_parts(content)))
-                stored = digest
+            digest = _digest(content, backups.deposit.recipients)
+            stored = (await writer.read()).belongings
+            if not stored or stored[-1].digest != digest:
+                await writer.append(belongings=await backups.deposit.put(_parts(content)), belongings_digest=digest)
         except (Conflict, Corrupt, NotFound, Unavailable):
             pass  # it is being changed or was deleted, or the backup store does not answer, which the recorder reports
         await asyncio.sleep(_FOLLOWING)
 
 
+def _digest(content: bytes, recipients: Recipients) -> str:
+    return hashlib.sha256(b"\0".join((*(each.encode() for each in sorted(recipients.keys)), content))).hexdigest()
+
+
 async def _parts(content: bytes) -> AsyncGenerator[bytes, None]:
     yield content
-
-
-async def _retain(followed: _Followed, backups: OpenBackups, writer: ChainWriter, check: Check) -> None:
-    """Delete what is no longer needed."""
-    while True:
-        policy = followed.plane.spec.backup.retention
-        kept = Retention(
-            last=policy.last,
-            hourly=policy.hourly,
-            daily=policy.daily,
-            weekly=policy.weekly,
-            continuous=timedelta(seconds=policy.continuous),
-        )
-        try:
-            chain = await writer.read()
-            await sweep(backups.store, backups.folder, writer, droppable(chain, kept, datetime.now(UTC)), check)
-        except Unavailable:
-            await asyncio.sleep(_RETRYING)  # the backup store does not answer, which the recorder reports
-        else:
-            await asyncio.sleep(_SWEEPING)

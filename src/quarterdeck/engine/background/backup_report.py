@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -89,6 +89,12 @@ class BackupState:
         """See ``RecorderEvents``."""
         words = f"changes that waited for the backup store were discarded, and are read from etcd again: {why}"
         self.happened.append(Happening(EventReason.BACKUP_SPOOL_DISCARDED, words))
+
+    def unreadable(self, errors: Sequence[QuarterdeckError]) -> None:
+        """See ``UpkeepEvents``."""
+        others = f"; so are {len(errors) - 1} other objects" if len(errors) > 1 else ""
+        words = f"some moments of the backup cannot be restored: {errors[0].doing}: {errors[0].seen}{others}"
+        self.happened.append(Happening(EventReason.BACKUP_UNREADABLE, words))
 
     def failed(self, side: Side, since: datetime, error: QuarterdeckError) -> None:
         """See ``RecorderEvents``."""

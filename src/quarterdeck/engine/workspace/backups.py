@@ -11,7 +11,7 @@ from pathlib import Path
 from pyrage import x25519
 
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.backup.chain import ChainStore
+from quarterdeck.backup.chain_store import ChainStore
 from quarterdeck.backup.deposit import Deposit
 from quarterdeck.backup.objects.port import ObjectStore
 from quarterdeck.backup.sealing import Identities, Recipients
