@@ -6,9 +6,22 @@ from quarterdeck.app.backup.backups import BackupRange
 from quarterdeck.app.backup.restores import RestorePlan
 from quarterdeck.backup.chain import FullBackup, KeyHash, ObjectReference
 from quarterdeck.backup.proof import Proof
+from quarterdeck.backup.verifications import VerifiedMoment
 from support.databases import AT
 
-PROOF = Proof(at=AT, revision=1040, keys=1200, size_bytes=5 << 20, hashes=2, incomparable=0, seconds=1.25)
+_HASHES = tuple(KeyHash(value=each, revision=1000 + each, compact_revision=-1) for each in (1, 2))
+PROOF = Proof(at=AT, revision=1040, keys=1200, size_bytes=5 << 20, compared=_HASHES, incomparable=0, seconds=1.25)
+VERIFIED = VerifiedMoment(
+    cluster="main",
+    epoch=0,
+    revision=1040,
+    at=AT,
+    keys=1200,
+    database_bytes=5 << 20,
+    hashes=2,
+    live=True,
+    duration_seconds=1.25,
+)
 PLAN = RestorePlan(
     plane="alpha",
     store="s3://planes",
@@ -39,4 +52,5 @@ RANGE = BackupRange(
     fulls=2,
     size_bytes=3 << 20,
     whole_plane=True,
+    verification=None,
 )

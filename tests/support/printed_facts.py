@@ -61,7 +61,7 @@ from quarterdeck.model.units import Machine
 from quarterdeck.planner.planner import plan
 from quarterdeck.stores.port import Event, EventType
 from quarterdeck.upstream.catalog import UpstreamProgram
-from support.backup_facts import FULL, PLAN, PROOF, RANGE
+from support.backup_facts import FULL, PLAN, RANGE, VERIFIED
 from support.cli_lab import Cli
 from support.fake_face import books
 
@@ -264,7 +264,7 @@ def _backups(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(Backups, "create", answer(taken))
     patch.setattr(Backups, "list", answer(found))
-    patch.setattr(Backups, "verify", answer(PROOF))
+    patch.setattr(Backups, "verify", answer(VERIFIED))
     patch.setattr(Restores, "plan", answer(replace(PLAN, plane="demo")))
     patch.setattr(Restores, "start", nothing)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
-from support.backup_facts import FULL, PLAN, PROOF, RANGE
+from support.backup_facts import FULL, PLAN, RANGE, VERIFIED
 from support.cli_lab import Cli
 from support.golden import Golden
 
@@ -173,7 +173,7 @@ def test_the_list_says_of_each_stretch_what_comes_back(
 def test_a_verification_says_what_was_compared(cli: Cli, monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
     async def verify(_: Backups, name: str, *, to: str) -> Proof:
         assert (name, to) == ("alpha", "1,040")
-        return PROOF
+        return VERIFIED
 
     cli.plane("alpha")
     monkeypatch.setattr(Backups, "verify", verify)

@@ -113,5 +113,7 @@ class ConditionReason(StrEnum):
     STORE_UNAVAILABLE = "StoreUnavailable"
     #: `BackedUp` is false: the task that backs up the plane ended with an error; it is retried.
     BACKUP_FAILED = "BackupFailed"
+    #: `BackedUp` is false: the newest backup did not pass its verification, and a new full backup is not verified yet.
+    BACKUP_DAMAGED = "BackupDamaged"
     #: `BackedUp` is false: etcd does not answer the task that backs it up.
     CLUSTER_UNAVAILABLE = "ClusterUnavailable"

@@ -20,10 +20,16 @@ class EventReason(StrEnum):
     FULL_BACKUP = "FullBackup"
     #: Some revisions of etcd cannot be restored: etcd discarded them before they were stored.
     BACKUP_GAP = "BackupGap"
+    #: The newest backup did not pass its verification; a new full backup is taken.
+    BACKUP_DAMAGED = "BackupDamaged"
+    #: A verification of the newest backup could not be carried out.
+    BACKUP_NOT_VERIFIED = "BackupNotVerified"
+    #: The newest backup passed its verification after one had failed.
+    BACKUP_VERIFIED = "BackupVerified"
     #: Changes that waited on the disk for a backup store were discarded, because they need too much room.
     BACKUP_SPOOL_DISCARDED = "BackupSpoolDiscarded"
     #: Objects of a backup are damaged or missing, or no key here opens them.
-    BACKUP_DAMAGED = "BackupDamaged"
+    BACKUP_UNREADABLE = "BackupUnreadable"
     #: The data of a replica from an earlier epoch is kept on its machine.
     FORMER_DATA_KEPT = "FormerDataKept"
     #: A machine has data of another cluster or member than the replica there should have.

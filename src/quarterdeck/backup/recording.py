@@ -26,6 +26,7 @@ class FullReason(StrEnum):
     VERSION = "the version of etcd has changed"
     DUE = "the newest one was taken from etcd long ago"
     FOLDED = "there were many increments behind the newest one"
+    DAMAGED = "the newest backup did not pass its verification"
 
 
 class Side(StrEnum):

@@ -7,6 +7,27 @@ from typing_extensions import override
 from quarterdeck.api.output.base import Instant, NamedOutput, OutputModel
 
 
+class BackupVerification(OutputModel):
+    """A backup from which a database was built and checked by a real etcd."""
+
+    #: The plane's name.
+    plane: str
+    #: The etcd revision.
+    revision: int
+    #: When it was verified.
+    verified_at: Instant
+    #: The number of its keys.
+    keys: int
+    #: The size of the database.
+    database_bytes: int
+    #: The number of hashes that members had, and the restored database has too.
+    hashes_compared: int
+    #: Whether one of them is that of a member which served at the time of the verification, at this revision.
+    live_hash_compared: bool
+    #: How long that took.
+    duration_seconds: float
+
+
 class BackupRow(NamedOutput):
     """A stretch of etcd revisions, each of which can be restored."""
 
@@ -32,6 +53,8 @@ class BackupRow(NamedOutput):
     size_bytes: int
     #: Whether the whole plane can come back from it with its keys, and not only its data.
     whole_plane: bool
+    #: The newest verification of one of its revisions; null where none was verified.
+    verification: BackupVerification | None
 
     @property
     @override
@@ -63,23 +86,6 @@ class BackupResult(NamedOutput):
     @override
     def full_name(self) -> str:
         return f"backup/{self.name}"
-
-
-class BackupVerification(OutputModel):
-    """A backup from which a database was built and checked by a real etcd."""
-
-    #: The plane's name.
-    plane: str
-    #: The etcd revision.
-    revision: int
-    #: The number of its keys.
-    keys: int
-    #: The size of the database.
-    database_bytes: int
-    #: The number of hashes that the members had when they were backed up, and the database has too.
-    hashes_compared: int
-    #: How long that took.
-    duration_seconds: float
 
 
 class BackupKeyResult(OutputModel):

@@ -8,6 +8,7 @@ import typer
 
 from quarterdeck.api.output.backups import BackupKeyResult, BackupResult, BackupRow, BackupVerification
 from quarterdeck.app.backup.backups import BackupList, BackupRange
+from quarterdeck.backup.verifications import VerifiedMoment
 from quarterdeck.cli.arguments import Name, OutputOption, UnnamedOption
 from quarterdeck.cli.context import Output, UnnamedOutput, go_inside
 from quarterdeck.cli.durations import duration_option
@@ -28,6 +29,7 @@ _COLUMNS: tuple[Column[BackupRow], ...] = (
     Column("fulls", lambda row: row.fulls),
     Column("size", lambda row: size(row.size_bytes)),
     Column("restores", lambda row: "whole plane" if row.whole_plane else "data"),
+    Column("verified", lambda row: _verified(row.verification)),
 )
 
 #: The moment of a backup that a command is about.
@@ -74,20 +76,14 @@ def list_(name: Name, output: OutputOption = Output.TABLE) -> None:
 @command(app, "backup verify alpha")
 def verify(name: Name, to: MomentOption = "latest", output: UnnamedOption = UnnamedOutput.TABLE) -> None:
     """Restore a backup in a scratch etcd on this machine, and compare revision, keys and hashes."""
-    proof = call(lambda face: face.backups.verify(name, to=to))
-    result = BackupVerification(
-        plane=name,
-        revision=proof.revision,
-        keys=proof.keys,
-        database_bytes=proof.size_bytes,
-        hashes_compared=proof.hashes,
-        duration_seconds=proof.seconds,
-    )
+    found = call(lambda face: face.backups.verify(name, to=to))
+    live = ", one of a member that serves now" if found.live else ""
     text = (
-        f"etcd revision {proof.revision:,} of plane {name} can be restored: {proof.keys:,} keys,"
-        f" {size(proof.size_bytes)}, {proof.hashes} hashes are those that the members had ({proof.seconds:.1f} s)"
+        f"etcd revision {found.revision:,} of plane {name} can be restored: {found.keys:,} keys,"
+        f" {size(found.database_bytes)}, {found.hashes} hashes are those that members had{live}"
+        f" ({found.duration_seconds:.1f} s)"
     )
-    done(result, output, text)
+    done(_verification(name, found), output, text)
 
 
 @command(app, "backup key")
@@ -112,4 +108,22 @@ def _row(found: BackupList, each: BackupRange) -> BackupRow:
         fulls=each.fulls,
         size_bytes=each.size_bytes,
         whole_plane=each.whole_plane,
+        verification=_verification(found.plane, each.verification) if each.verification is not None else None,
     )
+
+
+def _verification(plane: str, found: VerifiedMoment) -> BackupVerification:
+    return BackupVerification(
+        plane=plane,
+        revision=found.revision,
+        verified_at=found.at,
+        keys=found.keys,
+        database_bytes=found.database_bytes,
+        hashes_compared=found.hashes,
+        live_hash_compared=found.live,
+        duration_seconds=found.duration_seconds,
+    )
+
+
+def _verified(found: BackupVerification | None) -> str:
+    return "-" if found is None else f"{when(found.verified_at)} (revision {found.revision:,})"
