@@ -27,7 +27,9 @@ _WRITING_S = 60.0
 
 @dataclass(kw_only=True)
 class BackupState:
-    """How the backups of a plane go, as its task last reported it: ``RecorderEvents`` and ``VerificationEvents``."""
+    """How the backups of a plane go, as its task last reported it: ``RecorderEvents``, ``UpkeepEvents`` and
+    ``VerificationEvents``.
+    """
 
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     #: Everything up to this revision of the main cluster can be restored, which was all there was ``at`` that time.
