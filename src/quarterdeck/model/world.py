@@ -261,6 +261,8 @@ class World:
     #: The leader of each kind of controllers, as an apiserver reports it. No step follows from it: no program is
     #: restarted because something keeps it from leading.
     leading: tuple[Leadership, ...] = ()
+    #: The place of the standby that the spec asks for; None: it asks for none.
+    standby: Slot | None = None
     #: The steps in backoff.
     failing: tuple[Failing, ...] = ()
     settings: Settings = field(default_factory=Settings)

@@ -8,7 +8,7 @@ from typing import ClassVar
 from typing_extensions import override
 
 from quarterdeck.model.clusters import Cluster, ClusterMemory
-from quarterdeck.model.epochs import BackupOrigin, Seed, SurvivorOrigin
+from quarterdeck.model.epochs import EpochOrigin, Seed
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.steps.base import Claim, Note, OfCluster, Step
 
@@ -183,7 +183,7 @@ class BeginEpoch(Note):
     undoable: ClassVar[bool] = False
     shown: ClassVar[bool] = True
     epoch: int
-    origin: SurvivorOrigin | BackupOrigin
+    origin: EpochOrigin
     founder: str
     revision: int
     seen: int
@@ -219,7 +219,7 @@ class RestoreMember(Step):
 
     kind: ClassVar[str] = "restore-member"
     replica: str
-    origin: SurvivorOrigin | BackupOrigin
+    origin: EpochOrigin
 
     @property
     @override

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from quarterdeck.model.components import Component
-from quarterdeck.model.epochs import Consent, SurvivorOrigin
+from quarterdeck.model.epochs import Consent, StandbyOrigin, SurvivorOrigin
 from quarterdeck.model.steps.clusters import (
     BeginEpoch,
     DeleteKept,
@@ -47,9 +47,9 @@ def begun(truth: Truth, step: BeginEpoch) -> Truth:
 
 
 def restored(truth: Truth, step: RestoreMember) -> Truth:
-    """Restore the data of the survivor, or of the backup, to the founder. Raises RefusedError."""
+    """Restore the data of the survivor, standby or backup to the founder. Raises RefusedError."""
     must_answer(truth, step.replica)
-    if isinstance(step.origin, SurvivorOrigin):
+    if isinstance(step.origin, SurvivorOrigin | StandbyOrigin):
         survivor = truth.replica(step.origin.replica)
         if Component.ETCD in survivor.units or not survivor.data:
             raise RefusedError(f"{step.origin} is in use, or gone")

@@ -70,6 +70,7 @@ class Truth(NoFaults):
     events_full: bool = False
     reattachable: bool = False
     consent: Consent = field(default_factory=Consent)
+    standby: Slot | None = None
     settings: Settings = field(
         default_factory=lambda: Settings(
             ttl=2.0,
