@@ -242,9 +242,8 @@ def _check_standbys(world: World, plan: Plan) -> None:
 def _died(world: World) -> bool:
     """Whether what an epoch was to begin from is not there any more."""
     seed = world.memory.seeding
-    origin = seed.origin if seed is not None else None
-    copied = isinstance(origin, SurvivorOrigin | StandbyOrigin)
-    fact = world.replica(origin.replica) if copied else None
+    source = seed.source if seed is not None else None
+    fact = world.replica(source) if source is not None else None
     return fact is not None and (fact.machine is not MachineState.UP or fact.has_data is False)
 
 
@@ -762,7 +761,7 @@ def _check_begin(before: FaultyTruth, step: Step) -> None:
         claim(before.replica(step.origin.replica).data, f"17: epoch {step.epoch} begins from nothing")
         return
     if isinstance(step.origin, StandbyOrigin):
-        record = before.memory.replica(step.origin.replica)
+        record = before.memory.replica(step.origin.standby)
         claim(before.consent.standby and before.consent.epoch == step.epoch, "17: nobody asked for a failover")
         claim(before.elected is None or alone, f"17: epoch {step.epoch} begins, and a quorum lives")
         claim(alone or not _may_live_on(before), f"17: epoch {step.epoch} begins, and a quorum may live on")

@@ -20,7 +20,8 @@ from support.small_plane import secrets
 from support.templates import template
 
 from quarterdeck.api.belongings import PlaneSecrets
-from quarterdeck.api.controlplane import ControlPlane, NewEpoch, RestoreFrom, new_control_plane
+from quarterdeck.api.controlplane import ControlPlane, new_control_plane
+from quarterdeck.api.plane.epochs import NewEpoch, RestoreFrom
 from quarterdeck.api.plane.memory import memory_from_status, memory_to_status
 from quarterdeck.api.revision import ReplicaRevision, revision_of
 from quarterdeck.api.site import Cordon, LocalSpec, Site

@@ -16,7 +16,7 @@ from quarterdeck.components.etcd import DATA, DATABASE, restoring
 from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.model.capabilities import Job
 from quarterdeck.model.clusters import MEMBER, Cluster
-from quarterdeck.model.epochs import BackupOrigin, SurvivorOrigin
+from quarterdeck.model.epochs import BackupOrigin, StandbyOrigin, SurvivorOrigin
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps.clusters import DeleteKept, ReleaseMember, RestoreMember, WithdrawConsent
 from quarterdeck.model.units import Program
@@ -53,7 +53,7 @@ async def restore_member(plane: Plane, step: RestoreMember, _: World) -> None:
     if record.started or seed is None or seed.founder != record.name:
         raise PreconditionFailed(doing, f"{record.name} already has data", "see 'status'")
     match step.origin:
-        case SurvivorOrigin(replica=survivor):
+        case SurvivorOrigin(replica=survivor) | StandbyOrigin(standby=survivor):
             await _restore_from_survivor(plane, record, plane.memory.replica(survivor), doing)
         case BackupOrigin() as backup:
             await _restore_from_backup(plane, record, backup, seed.revision, doing)

@@ -58,13 +58,13 @@ class BackupOrigin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandbyOrigin:
-    """The data of the standby, at the failover to its site."""
+    """The data of the ``standby``, at the failover to its site."""
 
-    replica: str
+    standby: str
 
     @override
     def __str__(self) -> str:
-        return f"the data of the standby {self.replica}"
+        return f"the data of the standby {self.standby}"
 
 
 #: What an epoch can begin from.
@@ -91,15 +91,19 @@ class Seed:
         match self.origin:
             case SurvivorOrigin(replica=replica, others=others):
                 return (replica, *(word.replica for word in others))
-            case StandbyOrigin(replica=replica):
-                return (replica,)
+            case StandbyOrigin(standby=standby):
+                return (standby,)
             case BackupOrigin():
                 return ()
 
     @property
     def source(self) -> str | None:
         """The replica of the former epoch whose data is copied on its own machine; None: the data is a backup's."""
-        return self.origin.replica if isinstance(self.origin, SurvivorOrigin | StandbyOrigin) else None
+        match self.origin:
+            case SurvivorOrigin(replica=name) | StandbyOrigin(standby=name):
+                return name
+            case BackupOrigin():
+                return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -262,7 +262,7 @@ def begin(view: View) -> RuleOutcome:
         site="",
         why=f"the user fails over to site {record.site}: {record.name} has applied {word.applied:,} entries",
         epoch=world.memory.epoch + 1,
-        origin=StandbyOrigin(replica=record.name),
+        origin=StandbyOrigin(standby=record.name),
         founder=f"{record.site}-{world.memory.next_ordinal}",
         revision=word.revision,
         seen=world.memory.revision,

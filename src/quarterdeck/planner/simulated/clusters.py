@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from quarterdeck.model.components import Component
-from quarterdeck.model.epochs import Consent, StandbyOrigin, SurvivorOrigin
+from quarterdeck.model.epochs import Consent
 from quarterdeck.model.steps.clusters import (
     BeginEpoch,
     DeleteKept,
@@ -49,8 +49,10 @@ def begun(truth: Truth, step: BeginEpoch) -> Truth:
 def restored(truth: Truth, step: RestoreMember) -> Truth:
     """Restore the data of the survivor, standby or backup to the founder. Raises RefusedError."""
     must_answer(truth, step.replica)
-    if isinstance(step.origin, SurvivorOrigin | StandbyOrigin):
-        survivor = truth.replica(step.origin.replica)
+    seed = truth.memory.seed
+    source = seed.source if seed is not None else None
+    if source is not None:
+        survivor = truth.replica(source)
         if Component.ETCD in survivor.units or not survivor.data:
             raise RefusedError(f"{step.origin} is in use, or gone")
     return truth.with_replica(step.replica, replace(truth.replica(step.replica), data=True))
