@@ -87,9 +87,6 @@ def required(name: str, to: str, world: World) -> MemberWord:
         raise PreconditionFailed(doing, seen, f"'quarterdeck migrate {name} --to {to}' moves it")
     if word is None:
         raise PreconditionFailed(doing, "its standby does not answer", "bring its machine back")
-    if word.follows:
-        seen = f"its standby {word.replica} follows a leader: a quorum still serves"
-        raise PreconditionFailed(doing, seen, f"see 'status {name}'")
     left = fates(without_standbys(world))
     alive = [each for each, fate in left if fate is VoterFate.ALIVE]
     if left and len(alive) >= quorum(len(left)):

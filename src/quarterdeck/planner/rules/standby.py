@@ -283,9 +283,7 @@ def _refuses(view: View) -> Wait | None:
     command = world.command("failover", "--even-if-others-live")
     if word is None:
         return Wait("the standby to report its last entry", next_steps.status(world))
-    if word.follows:
-        what = f"the leader that the standby {word.replica} follows to be gone: a quorum still serves"
-        return Wait(what, f"fail over only once it is lost; {next_steps.status(world)}")
+    # (A learner never campaigns: the leader that it reports may be gone, and is no sign of a quorum.)
     left = fates(view.world)
     alive = [name for name, fate in left if fate is VoterFate.ALIVE]
     if left and len(alive) >= quorum(len(left)):
