@@ -12,7 +12,16 @@ from pydantic import BaseModel
 from pages.declared import PLAIN, comments, models_in, summary, table
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.output import backups, base, controllers, operations, planes, sites, status
-from quarterdeck.api.output.backups import BackupKeyResult, BackupResult, BackupRow, BackupVerification, RestoreResult
+from quarterdeck.api.output.backups import (
+    BackupDifference,
+    BackupKeyResult,
+    BackupResult,
+    BackupRow,
+    BackupVerification,
+    KubernetesObject,
+    ObjectBroughtBack,
+    RestoreResult,
+)
 from quarterdeck.api.output.base import NamedOutput
 from quarterdeck.api.output.controllers import ControllerSetRow, VerificationResult
 from quarterdeck.api.output.operations import ApplyPlan, ChangePlan, ChangeResult, KeyResult, OperationRow, StepsPlan
@@ -94,6 +103,8 @@ OUTPUTS: Mapping[str, tuple[Printed, ...]] = {
     "backup create": (Printed(BackupResult),),
     "backup list": (Printed(BackupRow, many=True),),
     "backup verify": (Printed(BackupVerification),),
+    "backup diff": (Printed(BackupDifference),),
+    "backup get": (Printed(KubernetesObject), Printed(ObjectBroughtBack, when="--apply")),
     "backup key": (Printed(BackupKeyResult),),
     "etcd check": (Printed(MemberHashRow, many=True),),
     "etcd remove-member": _CHANGE,
@@ -138,6 +149,7 @@ NO_FACTS: Mapping[str, str] = {
 _ELSEWHERE: Mapping[type[BaseModel], str] = {
     ControlPlane: "the resource, as `apply` reads it; without a name a `List` of them, unless there is just one plane",
     Site: "the resource, as `apply` reads it",
+    KubernetesObject: "the object, as kubectl prints it",
     Probe: "[the probe's part of a report](../report-schema.md#probe), with times in Unix seconds and empty `samples`",
     Report: "[the report](../report-schema.md)",
 }

@@ -471,6 +471,8 @@ async def test_what_is_served_is_told_with_its_path_and_scope(lab: Lab) -> None:
     assert ApiResource("apps", "v1", "Deployment", "deployments", namespaced=True) in found
     assert ApiResource("", "v1", "Namespace", "namespaces", namespaced=False) in found
     assert "TokenReview" not in {each.kind for each in found}, "nobody can apply one"
+    (config_map,) = (each for each in found if each == CONFIG_MAP)
+    assert (config_map.singular, config_map.short_names) == ("configmap", ("cm",))
 
 
 async def test_an_object_that_is_applied_is_there_and_found_by_its_label_and_its_fields_are_owned(lab: Lab) -> None:
@@ -514,6 +516,25 @@ async def test_a_field_of_somebody_else_is_only_taken_by_force_and_both_tell_whi
     assert not ours(refused.value.fields, held("shared", b="2"))
     back = await lab.kube.apply(lab.apiserver, path, held("shared", a="1", b="2"), manager=MANAGER, force=True)
     assert owned_fields(back.managed) == owned_fields(before.managed)
+
+
+async def test_a_preview_tells_what_applying_by_force_would_make_and_stores_nothing(lab: Lab) -> None:
+    path = CONFIG_MAP.path("default", "previewed")
+    made = await lab.kube.preview(lab.apiserver, path, held("previewed", a="1"), manager=MANAGER)
+    assert await lab.kube.read(lab.apiserver, path) is None
+    assert data_of(made) == {"a": "1"}
+    await lab.kube.apply(lab.apiserver, path, held("previewed", a="1", b="2"), manager="somebody")
+    changed = await lab.kube.preview(lab.apiserver, path, held("previewed", a="x"), manager=MANAGER)
+    assert data_of(changed) == {"a": "x", "b": "2"}
+    assert data_of(await lab.kube.read(lab.apiserver, path)) == {"a": "1", "b": "2"}
+    with pytest.raises(Refused):
+        nowhere = CONFIG_MAP.path("nowhere", "previewed")
+        await lab.kube.preview(lab.apiserver, nowhere, held("previewed", "nowhere"), manager=MANAGER)
+
+
+def data_of(document: JsonValue) -> JsonValue:
+    assert isinstance(document, dict)
+    return document["data"]
 
 
 async def test_only_the_object_that_was_seen_is_deleted(lab: Lab) -> None:

@@ -219,10 +219,26 @@ def test_a_plane_goes_back_in_place_to_a_moment_before_a_mass_deletion(lab: Plan
             until(lambda: not informer.known, "the client has seen the deletion")
             assert not informer.relists
 
+            found = lab.run("backup", "diff", "alpha", "--at", at.isoformat(), "-o", "json").json["objects"]
+            gone = {each["name"] for each in found if (each["resource"], each["change"]) == ("secrets", "removed")}
+            assert gone == {f"kept-{number}" for number in range(5)}
+            drill = lab.run("drill", "alpha", "--fail", "total-loss", "-o", "json").json
+            assert drill["phase"] == "Passed", drill
+            assert drill["equalObjects"] > 50
+            times = drill["recoveryTimeSeconds"], drill["recoveryPointSeconds"]
+            print(f"\na restore beside the plane: recovery time and recovery point in seconds: {times}")
+            back = ("backup", "get", "alpha", "secret", "kept-0", "--at", at.isoformat(), "--apply", "--yes")
+            assert lab.run(*back, "-o", "json").json["action"] == "created"
+            secrets = f"{_DEFAULT}/secrets"
+            assert listed(client)[secrets]["kept-0"]["data"] == before[secrets]["kept-0"]["data"]
+
             done = lab.run("restore", "alpha", "--to", at.isoformat(), "--yes", "-o", "json")
             assert min(identities(client)) > at, "those of the stopped apiservers are gone"
             assert taken["revision"] <= done.json["revision"] < lost
             assert done.json["lostRevisions"] >= lost - done.json["revision"]
+            lost_objects = {(each["resource"], each["name"]): each for each in done.json["losses"]["objects"]}
+            assert lost_objects["configmaps", "kept-1"]["change"] == "removed"
+            assert lost_objects["secrets", "kept-0"]["recreated"], "it is another one than it was"
             assert listed(client) == before, "what was there then is there, and nothing later"
             until(lambda: informer.known == before[CONFIGMAPS], "a client that watches sees what is restored")
             assert informer.relists, "it was told to list again"

@@ -243,6 +243,12 @@ class FakeKube:
         """See the port."""
         return await self.objects.apply(apiserver, path, manifest, manager=manager, force=force)
 
+    async def preview(
+        self, apiserver: Address, path: str, manifest: Mapping[str, JsonValue], *, manager: str
+    ) -> JsonValue:
+        """See the port."""
+        return await self.objects.preview(apiserver, path, manifest, manager=manager)
+
     async def delete(self, apiserver: Address, path: str, *, uid: str) -> bool:
         """See the port."""
         return await self.objects.delete(apiserver, path, uid=uid)

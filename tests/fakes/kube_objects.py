@@ -16,6 +16,7 @@ Path = tuple[str, ...]
 #: What names an object, and is nobody's.
 _NAMES = {("apiVersion",), ("kind",), ("metadata", "name"), ("metadata", "namespace")}
 _APPROVAL = "/approval"
+_SHORT_NAMES = {"ConfigMap": ("cm",), "Namespace": ("ns",), "Deployment": ("deploy",)}
 _RBAC, _ADMISSION = "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
 
 
@@ -41,7 +42,15 @@ def _upstream() -> list[ApiResource]:
         ("discovery.k8s.io", "v1", "EndpointSlice", True),
     )
     return [
-        ApiResource(group, version, kind, f"{kind.lower().removesuffix('s')}s", within)
+        ApiResource(
+            group,
+            version,
+            kind,
+            f"{kind.lower().removesuffix('s')}s",
+            within,
+            singular=kind.lower(),
+            short_names=_SHORT_NAMES.get(kind, ()),
+        )
         for group, version, kind, within in rows
     ]
 
@@ -117,7 +126,7 @@ class FakeObjects:
         stored = self.objects.get(path)
         if stored is None:
             return None
-        seen: dict[str, Any] = _tree(stored.fields)
+        seen = _with_uid(stored)
         if "/customresourcedefinitions/" in path and self.established:
             seen["status"] = {"conditions": [{"type": "Established", "status": "True"}]}
         return seen
@@ -156,6 +165,17 @@ class FakeObjects:
         if self.established:
             self._define(manifest)
         return _meta(stored)
+
+    async def preview(
+        self, apiserver: Address, path: str, manifest: Mapping[str, JsonValue], *, manager: str
+    ) -> JsonValue:
+        """See the port."""
+        before, calls = deepcopy(self.objects), [*self.calls]
+        try:
+            await self.apply(apiserver, path, manifest, manager=manager, force=True)
+            return _with_uid(self.objects[path])
+        finally:
+            self.objects, self.calls = before, calls
 
     async def delete(self, apiserver: Address, path: str, *, uid: str) -> bool:
         """See the port."""
@@ -258,7 +278,8 @@ def _selected(stored: Stored, query: Mapping[str, str]) -> bool:
 
 def _with_uid(stored: Stored) -> dict[str, Any]:
     tree = _tree(stored.fields)
-    return {**tree, "metadata": {**tree.get("metadata", {}), "uid": stored.uid}}
+    deleting = {"deletionTimestamp": "2030-01-01T00:00:00Z"} if stored.deleting else {}
+    return {**tree, "metadata": {**tree.get("metadata", {}), "uid": stored.uid, **deleting}}
 
 
 def _meta(stored: Stored) -> Meta:

@@ -24,10 +24,15 @@ RECIPIENTS, IDENTITIES = Recipients((str(KEY.to_public()),)), Identities((str(KE
 AT = datetime(2030, 1, 1, tzinfo=UTC)
 
 
-def put(name: str, value: bytes, revision: int, *, lease: int = 0) -> ChangedKey:
-    """A key as etcd stores it. Its history is not looked at by what these tests look at."""
+def put(name: str, value: bytes, revision: int, *, lease: int = 0, created: int = 0) -> ChangedKey:
+    """A key as etcd stores it; ``created``: at an earlier revision. Its version is not looked at by tests."""
     stored = kv_pb2.KeyValue(
-        key=name.encode(), value=value, create_revision=revision, mod_revision=revision, version=1, lease=lease
+        key=name.encode(),
+        value=value,
+        create_revision=created or revision,
+        mod_revision=revision,
+        version=1,
+        lease=lease,
     )
     return ChangedKey(stored.SerializeToString())
 

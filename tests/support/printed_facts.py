@@ -36,6 +36,7 @@ from quarterdeck.app import (
     changes,
 )
 from quarterdeck.app.backup.backups import BackupList, Backups, TakenBackup
+from quarterdeck.app.backup.objects import BackedUpObjects
 from quarterdeck.app.backup.restores import Restores
 from quarterdeck.app.drains import Drain
 from quarterdeck.app.etcd.care import EtcdCare
@@ -62,7 +63,7 @@ from quarterdeck.model.units import Machine
 from quarterdeck.planner.planner import plan
 from quarterdeck.stores.port import Event, EventType
 from quarterdeck.upstream.catalog import UpstreamProgram
-from support.backup_facts import FULL, PLAN, PROOF, RANGE
+from support.backup_facts import CHANGES, FOUND, FULL, LOSSES, PLAN, RANGE, VERIFIED
 from support.cli_lab import Cli
 from support.fake_face import books
 
@@ -280,7 +281,11 @@ def _backups(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(Backups, "create", answer(taken))
     patch.setattr(Backups, "list", answer(found))
-    patch.setattr(Backups, "verify", answer(PROOF))
+    patch.setattr(Backups, "verify", answer(VERIFIED))
+    patch.setattr(BackedUpObjects, "diff", answer(LOSSES))
+    patch.setattr(BackedUpObjects, "get", answer(FOUND))
+    patch.setattr(BackedUpObjects, "plan", answer(CHANGES))
+    patch.setattr(BackedUpObjects, "bring_back", nothing)
     patch.setattr(Restores, "plan", answer(replace(PLAN, plane="demo")))
     patch.setattr(Restores, "start", nothing)
 

@@ -69,7 +69,7 @@ class Lab:
         engine = SimpleNamespace(requester=SimpleNamespace(name="a test"), clocks=Clocks(), upstream=None)
         self.backups = Backups(home, lambda: cast("Any", engine))
 
-    async def record(self, home: Home, name: str, _: object, check: Any) -> None:
+    async def record(self, home: Home, upstream: object, name: str, _: object, check: Any) -> None:
         """In place of the task: it writes the links."""
         assert (home, name) == (self.home, "alpha")
         self.recorded += 1
@@ -205,6 +205,6 @@ def test_a_gap_parts_the_stretches_and_belongings_of_later_ones_do_not_bring_bac
     events = FULL.model_copy(update={"cluster": "events"})
     belongings = (StoredBelongings(reference("data/belongings"), Reached(0, 60)),)
     chain = Chain("uid", fulls=(later, FULL, events), increments=(STEP,), belongings=belongings)
-    seen = [(each.cluster, each.first, each.last, each.whole_plane) for each in ranges_of(chain)]
+    seen = [(each.cluster, each.first, each.last, each.whole_plane) for each in ranges_of(chain, ())]
     assert seen == [("events", 40, 40, False), ("main", 40, 45, False), ("main", 60, 60, True)]
-    assert ranges_of(replace(chain, fulls=())) == ()
+    assert ranges_of(replace(chain, fulls=()), ()) == ()

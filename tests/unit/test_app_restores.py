@@ -13,6 +13,7 @@ from typing import Any, cast
 import pytest
 from fakes.objects import MemoryObjects
 from pyrage import x25519
+from support.backup_facts import NOTHING_LOST
 from support.databases import AT
 from support.golden import Golden
 from support.resources import with_spec, with_status
@@ -29,12 +30,21 @@ from quarterdeck.app import changes
 from quarterdeck.app.backup import restores
 from quarterdeck.app.backup.restores import RestorePlan, Restores
 from quarterdeck.backup.chain import Chain, ChainLink, FullBackup, ObjectReference
+from quarterdeck.backup.kubernetes.object_changes import MomentDifference
 from quarterdeck.engine.workspace import backups, operations
 from quarterdeck.engine.workspace.backups import OpenBackups, backup_keys, open_backups
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.plane_archive import archive_of
 from quarterdeck.engine.workspace.restores import RestoredDatabase
-from quarterdeck.errors import Conflict, InvalidInput, NotFound, PreconditionFailed, QuarterdeckError, Unavailable
+from quarterdeck.errors import (
+    Conflict,
+    Corrupt,
+    InvalidInput,
+    NotFound,
+    PreconditionFailed,
+    QuarterdeckError,
+    Unavailable,
+)
 from quarterdeck.model.memory import Memory
 from quarterdeck.pki.codec import encode
 
@@ -190,7 +200,16 @@ async def test_without_any_full_backup_there_is_no_moment(lab: Lab, golden: Gold
 
 
 PLAN = RestorePlan(
-    plane="alpha", store=URL, folder="alpha/1", epoch=1, from_epoch=0, revision=40, seen=52, at=AT, proof=None
+    plane="alpha",
+    store=URL,
+    folder="alpha/1",
+    epoch=1,
+    from_epoch=0,
+    revision=40,
+    seen=52,
+    at=AT,
+    proof=None,
+    losses=NOTHING_LOST,
 )
 RESTORE = RestoreFrom(store=URL, folder="alpha/1", epoch=0, revision=40)
 
@@ -304,6 +323,27 @@ async def test_a_plane_that_waits_for_its_data_is_planned_again_after_a_failure(
     plan = await its.plan("alpha")
     assert (plan.epoch, plan.from_epoch, plan.revision, plan.seen, plan.at) == (1, 0, 40, 40, AT)
     assert (plan.store, plan.folder) == (URL, f"alpha/{lost.metadata.uid}")
+
+
+async def test_a_plan_compares_the_objects_and_an_error_of_that_prevents_no_restore(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, key = await lab.backed_up()
+    _, its = await lab.home("home")
+    await its.adopt("alpha", URL, key=key)
+
+    async def restored_database(*_: object) -> RestoredDatabase:
+        return RestoredDatabase(Path("db"), None)
+
+    async def damaged(*_: object) -> MomentDifference:
+        raise Corrupt("reading data/9", "its content has changed")
+
+    monkeypatch.setattr(restores, "restored_database", restored_database)
+    newest = (await its.plan("alpha")).losses
+    assert isinstance(newest, MomentDifference)
+    assert (newest.before, newest.changes) == (newest.after, ())
+    monkeypatch.setattr(restores, "moment_difference", damaged)
+    assert isinstance((await its.plan("alpha")).losses, Corrupt)
 
 
 async def test_the_same_command_goes_on_until_the_epoch_has_begun(lab: Lab, golden: Golden) -> None:

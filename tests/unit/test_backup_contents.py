@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.databases import database, history
+from support.databases import database, history, put
 
 from quarterdeck.backup.bolt.file import BoltFile
 from quarterdeck.backup.bolt.pages import BRANCH, BRANCH_ELEMENT, HEADER
 from quarterdeck.backup.contents import (
+    DatabaseMoment,
     DifferenceKind,
     ResourcePath,
     count_keys,
@@ -20,6 +22,7 @@ from quarterdeck.backup.contents import (
     resource_path,
 )
 from quarterdeck.backup.database import newest_revision
+from quarterdeck.backup.records import RevisionChange, removed
 from quarterdeck.errors import Corrupt, NotFound
 
 WRITES: list[Mapping[str, bytes | None]] = [
@@ -74,20 +77,33 @@ def test_a_row_without_a_key_is_none(tmp_path: Path) -> None:
 
 
 def test_two_databases_differ_by_what_was_added_removed_and_changed(tmp_path: Path) -> None:
-    before = database(tmp_path / "before", history(WRITES))
+    before = DatabaseMoment(database(tmp_path / "before", history(WRITES)))
     more: list[Mapping[str, bytes | None]] = [
         {"/registry/pods/a/1": None, "/registry/pods/0": b"new", "/registry/minions/n1": b"node again"},
         {"/registry/pods/b/1": b"changed", "/registry/zz": b"last"},
     ]
-    after = database(tmp_path / "after", history([*WRITES, *more]))
-    assert [(each.kind, each.key) for each in differences(before, after)] == [
+    after = DatabaseMoment(database(tmp_path / "after", history([*WRITES, *more])))
+    found = [
         (DifferenceKind.ADDED, b"/registry/pods/0"),
         (DifferenceKind.REMOVED, b"/registry/pods/a/1"),
         (DifferenceKind.CHANGED, b"/registry/pods/b/1"),
         (DifferenceKind.ADDED, b"/registry/zz"),
     ]
+    assert [(each.kind, each.key) for each in differences(before, after)] == found
     assert [each.kind for each in differences(after, before, prefix=b"/registry/z")] == [DifferenceKind.REMOVED]
     assert not [*differences(before, before)]
+    earlier = replace(after, revision=len(WRITES) + 1)
+    assert [(each.kind, each.key) for each in differences(earlier, after)] == found, "two revisions of one database"
+
+
+def test_a_key_that_was_created_again_is_told_from_one_that_was_written_again(tmp_path: Path) -> None:
+    first = [put("/registry/pods/a/1", b"one", 2), put("/registry/pods/a/2", b"two", 2)]
+    second = [removed(b"/registry/pods/a/1"), put("/registry/pods/a/2", b"three", 3, created=2)]
+    third = [put("/registry/pods/a/1", b"again", 4)]
+    changes = [RevisionChange(revision, 0, tuple(keys)) for revision, keys in enumerate((first, second, third), 2)]
+    path = database(tmp_path / "db", changes)
+    found = {each.key[-1:]: each.recreated for each in differences(DatabaseMoment(path, 2), DatabaseMoment(path))}
+    assert found == {b"1": True, b"2": False}
 
 
 @pytest.mark.parametrize(

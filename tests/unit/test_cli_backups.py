@@ -7,13 +7,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
-from support.backup_facts import FULL, PLAN, PROOF, RANGE
+from support.backup_facts import CHANGES, CREATES, FOUND, FULL, LOSSES, NOTHING_LOST, PLAN, RANGE, VERIFIED
 from support.cli_lab import Cli
 from support.golden import Golden
 
 from quarterdeck.app.backup.backups import BackupList, Backups, TakenBackup
+from quarterdeck.app.backup.objects import BackedUpObject, BackedUpObjects, BringBack
 from quarterdeck.app.backup.restores import RestorePlan, Restores
+from quarterdeck.backup.kubernetes.object_changes import MomentDifference
 from quarterdeck.backup.proof import Proof
+from quarterdeck.errors import Corrupt
 
 
 @dataclass
@@ -133,6 +136,28 @@ def test_the_help_says_what_going_on_beside_others_is_for(cli: Cli, golden: Gold
     assert "otherwise two clusters take writes" in words
 
 
+def test_what_is_lost_is_listed_in_objects_for_programs(cli: Cli, told: Told) -> None:
+    cli.plane("alpha")
+    losses = json.loads(cli("restore", "alpha", "--dry-run", "-o", "json").out)["losses"]
+    assert losses["newest"]["revision"] == 1052
+    assert losses["podsCreatedLater"] == ["default/web-1", "default/web-0"]
+    assert len(losses["objects"]) == 10, "no leases, no events"
+
+
+def test_objects_that_cannot_be_compared_keep_nobody_from_restoring(cli: Cli, told: Told, golden: Golden) -> None:
+    cli.plane("alpha")
+    told.plan = replace(PLAN, losses=Corrupt("reading data/9", "its content has changed", "use another backup"))
+    golden(cli("restore", "alpha").err)
+    done = cli("restore", "alpha", "--yes", "--dry-run", "-o", "json")
+    assert (done.code, json.loads(done.out)["losses"]) == (0, None)
+
+
+def test_the_newest_moment_loses_no_object(cli: Cli, told: Told, golden: Golden) -> None:
+    cli.plane("alpha")
+    told.plan = replace(PLAN, losses=NOTHING_LOST, seen=1040)
+    golden(cli("restore", "alpha", "--dry-run").err)
+
+
 # --- backup ---------------------------------------------------------------------------------------------------------
 
 
@@ -173,7 +198,7 @@ def test_the_list_says_of_each_stretch_what_comes_back(
 def test_a_verification_says_what_was_compared(cli: Cli, monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
     async def verify(_: Backups, name: str, *, to: str) -> Proof:
         assert (name, to) == ("alpha", "1,040")
-        return PROOF
+        return VERIFIED
 
     cli.plane("alpha")
     monkeypatch.setattr(Backups, "verify", verify)
@@ -188,3 +213,124 @@ def test_the_key_file_is_named_and_the_private_key_is_not_shown(cli: Cli) -> Non
     assert "AGE-SECRET" not in said.out + said.err
     result = json.loads(cli("backup", "key", "--output", "json").out)
     assert result["publicKey"] in said.out
+
+
+@pytest.fixture
+def differing(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Cli:
+    async def diff(_: BackedUpObjects, name: str, *, at: str, to: str) -> MomentDifference:
+        assert (name, at) == ("alpha", "1040")
+        return LOSSES if to == "latest" else NOTHING_LOST
+
+    cli.plane("alpha")
+    monkeypatch.setattr(BackedUpObjects, "diff", diff)
+    return cli
+
+
+def test_two_moments_are_compared_in_objects_and_records_of_programs_are_counted(
+    differing: Cli, golden: Golden
+) -> None:
+    for options in ((), ("-o", "wide"), ("-o", "name"), ("--all",), ("--and", "1,052")):
+        said = differing("backup", "diff", "alpha", "--at", "1040", *options)
+        assert said.code == 0
+        golden(said.err)
+        golden(said.out)
+
+
+def test_the_difference_of_two_moments_can_be_read_by_programs(differing: Cli) -> None:
+    found, everything = (
+        json.loads(differing("backup", "diff", "alpha", "--at", "1040", *options, "-o", "json").out)
+        for options in ((), ("--all",))
+    )
+    assert (len(found["objects"]), found["leftOut"]) == (10, 2)
+    assert (len(everything["objects"]), everything["leftOut"]) == (12, 0)
+    assert found["before"]["revision"] == 1040
+    assert {
+        "name": "web-0",
+        "change": "changed",
+        "recreated": True,
+        "resource": "pods",
+        "group": None,
+        "namespace": "default",
+    } in found["objects"]
+
+
+def test_a_difference_needs_a_moment(differing: Cli) -> None:
+    said = differing("backup", "diff", "alpha")
+    assert said.code == 2
+    assert "--at" in said.err
+
+
+# --- objects --------------------------------------------------------------------------------------------------------
+
+
+GET = ("backup", "get", "alpha", "configmap", "default/settings", "--at", "1040")
+
+
+@dataclass
+class Asked:
+    """What the face was asked for; ``plan`` is what it plans."""
+
+    plan: BringBack = CREATES
+    calls: list[str] = field(default_factory=list)
+
+
+@pytest.fixture
+def asked(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Asked:
+    made = Asked()
+
+    async def get(_: BackedUpObjects, name: str, kind: str, object_: str, *, at: str) -> BackedUpObject:
+        assert (name, kind, object_, at) == ("alpha", "configmap", "default/settings", "1040")
+        made.calls.append("get")
+        return FOUND
+
+    async def plan(_: BackedUpObjects, found: BackedUpObject) -> BringBack:
+        assert found is FOUND
+        made.calls.append("plan")
+        return made.plan
+
+    async def bring_back(_: BackedUpObjects, plan: BringBack) -> None:
+        assert plan is made.plan
+        made.calls.append("bring back")
+
+    cli.plane("alpha")
+    for each in (get, plan, bring_back):
+        monkeypatch.setattr(BackedUpObjects, each.__name__, each)
+    return made
+
+
+def test_an_object_is_printed_as_yaml_or_json(cli: Cli, asked: Asked, golden: Golden) -> None:
+    said = cli(*GET)
+    assert (said.code, said.err) == (0, "")
+    golden(said.out)
+    assert json.loads(cli(*GET, "-o", "json").out) == FOUND.document
+    assert asked.calls == ["get", "get"], "nothing is brought back"
+
+
+@pytest.mark.parametrize("plan", [CREATES, CHANGES], ids=["gone", "exists"])
+def test_what_bringing_an_object_back_does_is_said_before_anybody_consents(
+    cli: Cli, asked: Asked, plan: BringBack, golden: Golden
+) -> None:
+    asked.plan = plan
+    said = cli(*GET, "--apply")
+    assert said.code == 4, "there is nobody to ask"
+    assert asked.calls == ["get", "plan"]
+    golden(said.err)
+    done = cli(*GET, "--apply", "--yes")
+    assert (done.code, asked.calls[2:]) == (0, ["get", "plan", "bring back"])
+    golden(done.out)
+
+
+def test_an_object_of_which_the_plane_has_all_is_left_alone(cli: Cli, asked: Asked, golden: Golden) -> None:
+    asked.plan = replace(CHANGES, changes=())
+    said = cli(*GET, "--apply")
+    assert (said.code, asked.calls) == (0, ["get", "plan"])
+    golden(said.out)
+
+
+def test_what_was_brought_back_can_be_read_by_programs(cli: Cli, asked: Asked) -> None:
+    created = json.loads(cli(*GET, "--apply", "--yes", "-o", "json").out)
+    assert (created["action"], created["droppedOwners"]) == ("created", ["Deployment/web"])
+    asked.plan = CHANGES
+    changed = json.loads(cli(*GET, "--apply", "--yes", "-o", "json").out)
+    assert changed["changedFields"] == ["data.lines", "data.text", "data.password"]
+    assert (changed["action"], changed["leftFields"], changed["revision"]) == ("changed", ["data.later"], 1040)

@@ -19,7 +19,7 @@ from support.fake_face import FakeFace, books
 from typer.core import TyperCommand, TyperGroup
 
 from quarterdeck.api.base import Resource
-from quarterdeck.api.output import base, controllers, operations, planes, sites, status
+from quarterdeck.api.output import backups, base, controllers, operations, planes, sites, status
 from quarterdeck.api.output.base import NamedOutput
 from quarterdeck.cli.main import app
 from quarterdeck.endpoint.dns.coredns import CoreDns
@@ -74,6 +74,9 @@ ARGUMENTS: dict[tuple[str, str], tuple[str, ...]] = {
     ("backup create", ""): ("demo",),
     ("backup list", ""): ("demo",),
     ("backup verify", ""): ("demo",),
+    ("backup diff", ""): ("demo", "--at", "1040"),
+    ("backup get", ""): ("demo", "cm", "settings", "--at", "1040"),
+    ("backup get", "--apply"): ("demo", "cm", "settings", "--at", "1040", "--yes"),
     ("backup key", ""): (),
     ("etcd check", ""): ("demo",),
     ("etcd remove-member", ""): ("demo", "77", "--yes"),
@@ -231,7 +234,7 @@ def test_each_command_has_a_model_or_a_reason_to_have_none_and_only_then_no_opti
 
 MODELS = [
     each
-    for module in (base, controllers, operations, planes, sites, status)
+    for module in (backups, base, controllers, operations, planes, sites, status)
     for each in vars(module).values()
     if isinstance(each, type) and issubclass(each, base.OutputModel) and each.__module__ == module.__name__
 ]

@@ -9,11 +9,13 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import pytest
 from fakes.etcd import FakeEtcd
 from fakes.etcd_cluster import FakeCluster
 from fakes.store import MemoryStore
+from support.backup_facts import VERIFIED
 from support.conditions import eventually
 from support.fake_plane import FakePlane
 from support.golden import Golden
@@ -35,7 +37,8 @@ from quarterdeck.backup.chain import Chain, ChainStore
 from quarterdeck.backup.recorder import Recorder
 from quarterdeck.backup.recording import FullReason, Side
 from quarterdeck.engine.background import backup
-from quarterdeck.engine.background.backup import BackUp, BackupState, ReportBackups, may_record, record
+from quarterdeck.engine.background.backup import BackUp, may_record, record
+from quarterdeck.engine.background.backup_report import BackupState, ReportBackups
 from quarterdeck.engine.background.tasks import Check
 from quarterdeck.engine.workspace import backups as workspace
 from quarterdeck.engine.workspace.belongings import secrets_of
@@ -45,9 +48,11 @@ from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.seats import Slot
 from quarterdeck.model.world import World
 from quarterdeck.stores.port import amend
+from quarterdeck.upstream.upstream import Upstream
 
 NAME = "alpha"
 NOW = datetime(2030, 1, 31, 12, tzinfo=UTC)
+UPSTREAM = cast("Upstream", None)  # nothing is verified in these tests
 WORLD = World(slots=(), memory=Memory(), now=0.0)
 
 
@@ -103,7 +108,7 @@ class BackupLab:
     @asynccontextmanager
     async def recording(self) -> AsyncIterator[asyncio.Task[None]]:
         """The task for the block. What ended it is raised at the end, unless the block has taken it."""
-        task = asyncio.create_task(record(self.home, NAME, self.state, self.check))
+        task = asyncio.create_task(record(self.home, UPSTREAM, NAME, self.state, self.check))
         try:
             yield task
         finally:
@@ -165,7 +170,7 @@ async def test_a_task_that_ends_with_an_error_is_not_called_continuous(lab: Back
     lab.objects.objects[newest] = (b"{}", NOW)
     plane = await FakePlane().open()
     plane.resource = await lab.plane()
-    work = await BackUp(home=lab.home, state=lab.state).due(plane, WORLD)
+    work = await BackUp(home=lab.home, upstream=UPSTREAM, state=lab.state).due(plane, WORLD)
     assert work is not None
     with pytest.raises(Corrupt):
         await work(held)
@@ -278,7 +283,7 @@ async def test_only_planes_with_an_etcd_are_backed_up(
     plane = await FakePlane().open()
     plane.resource = change(await lab.plane())
     assert may_record(plane.resource) is due
-    work = await BackUp(home=lab.home, state=lab.state).due(plane, WORLD)
+    work = await BackUp(home=lab.home, upstream=UPSTREAM, state=lab.state).due(plane, WORLD)
     assert (work is not None) is due
 
 
@@ -316,6 +321,16 @@ def back(state: BackupState) -> None:
     state.answers(Side.STORE)
 
 
+def damaged(state: BackupState) -> None:
+    state.restorable(100, NOW)
+    state.damaged(Corrupt("checking the backup", "the hash differs", "use another backup"))
+
+
+def verified_again(state: BackupState) -> None:
+    damaged(state)
+    state.verified(VERIFIED)
+
+
 def ended(state: BackupState) -> None:
     state.restorable(100, NOW)
     state.ended = Corrupt("reading the chain", "link 7 is missing", "restore it")
@@ -331,15 +346,17 @@ def ended(state: BackupState) -> None:
         (cluster_away, ConditionStatus.FALSE, ConditionReason.CLUSTER_UNAVAILABLE),
         (back, ConditionStatus.TRUE, ConditionReason.CONTINUOUS),
         (ended, ConditionStatus.FALSE, ConditionReason.BACKUP_FAILED),
+        (damaged, ConditionStatus.FALSE, ConditionReason.BACKUP_DAMAGED),
+        (verified_again, ConditionStatus.TRUE, ConditionReason.CONTINUOUS),
     ],
-    ids=["first", "continuous", "for a moment", "the store is away", "the cluster is away", "back", "ended"],
+    ids=["first", "continuous", "a moment", "no store", "no cluster", "back", "ended", "damaged", "verified again"],
 )
 async def test_the_condition_says_how_backups_go(
     golden: Golden, happens: Callable[[BackupState], None], status: ConditionStatus, reason: ConditionReason
 ) -> None:
     plane, state = await backed_up(), BackupState(now=lambda: NOW)
     happens(state)
-    await ReportBackups(state).turn(plane, WORLD)
+    await ReportBackups(state=state).turn(plane, WORLD)
     (told,) = conditions(plane)
     assert (told.status, told.reason) == (status, reason)
     golden(told.message)
@@ -347,14 +364,18 @@ async def test_the_condition_says_how_backups_go(
 
 async def test_a_plane_without_backups_has_no_condition() -> None:
     plane, state = await backed_up(), BackupState(now=lambda: NOW)
-    await ReportBackups(state).turn(plane, WORLD)
+    state.restorable(100, NOW)
+    state.stored_now(1, 1000)
+    await ReportBackups(state=state).turn(plane, WORLD)
     assert conditions(plane)
+    assert plane.resource.status.backup is not None
     await amend(
         plane.store, ControlPlane, plane.name, lambda seen: seen.with_spec(backup=BackupSettings(enabled=False))
     )
     plane.resource = await plane.store.get(ControlPlane, plane.name)
-    await ReportBackups(state).turn(plane, WORLD)
+    await ReportBackups(state=state).turn(plane, WORLD)
     assert conditions(plane) == []
+    assert plane.resource.status.backup is None
 
 
 async def test_gaps_and_what_was_discarded_become_events_once(golden: Golden) -> None:
@@ -362,11 +383,44 @@ async def test_gaps_and_what_was_discarded_become_events_once(golden: Golden) ->
     state.gap(1_000, 2_000)
     state.spool_discarded("it had 1 GiB")
     for _ in range(2):
-        await ReportBackups(state).turn(plane, WORLD)
+        await ReportBackups(state=state).turn(plane, WORLD)
     events = await plane.store.events(plane.name)
     assert [each.reason for each in events] == [EventReason.BACKUP_GAP.value, EventReason.BACKUP_SPOOL_DISCARDED.value]
     assert [each.count for each in events] == [1, 1]
     golden(each.message for each in events)
+
+
+async def test_verifications_become_events_once_and_the_status_is_written_once_a_minute(golden: Golden) -> None:
+    plane, state = await backed_up(), BackupState(now=lambda: NOW)
+    now = 0.0
+    plane.steady = lambda: now
+    report = ReportBackups(state=state)
+    await report.turn(plane, WORLD)
+    assert plane.resource.status.backup is None, "nothing is stored yet"
+    state.restorable(100, NOW)
+    state.stored_now(1, 1000)
+    await report.turn(plane, WORLD)
+    first = plane.resource.status.backup
+    assert first is not None
+    assert (first.revision, first.restorable_at, first.fulls, first.verified_at) == (100, NOW, 1, None)
+    state.restorable(101, NOW)
+    await report.turn(plane, WORLD)
+    assert plane.resource.status.backup == first, "only once a minute"
+    for _ in range(2):
+        state.not_verified(error("starting an etcd"))
+    state.damaged(Corrupt("checking the backup", "the hash differs", "use another backup"))
+    for _ in range(2):
+        state.verified(VERIFIED)
+    await report.turn(plane, WORLD)
+    second = plane.resource.status.backup
+    assert second is not None
+    assert (second.revision, second.verified_revision) == (101, VERIFIED.revision), "at once"
+    state.restorable(102, NOW)
+    now = 60.0
+    await report.turn(plane, WORLD)
+    assert plane.resource.status.backup is not None
+    assert plane.resource.status.backup.revision == 102
+    golden(each.message for each in await plane.store.events(plane.name))
 
 
 def conditions(plane: Plane) -> list[Condition]:

@@ -49,6 +49,7 @@ class FakeEngine:
     looks: dict[str, list[float]] = field(default_factory=dict)
     seen: dict[str, list[int]] = field(default_factory=dict)
     trouble: dict[str, Exception] = field(default_factory=dict)
+    upstream: object = None  # no program is needed
 
     async def keep(self, name: str, rest: IdleWait) -> None:
         store = self.home.store

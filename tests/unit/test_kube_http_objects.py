@@ -67,6 +67,20 @@ async def test_discovery_tells_what_can_be_applied_and_whose_apiserver_is_silent
     assert [path for _, path, _ in said.asked] == ["/api", "/apis"]
 
 
+async def test_discovery_tells_what_else_people_call_a_kind() -> None:
+    said = {**kind("configmaps", "ConfigMap"), "singularResource": "configmap", "shortNames": ["cm"]}
+    core = group("", {"version": "v1", "freshness": "Current", "resources": [said]})
+    (found,) = (await HttpObjects(Said((200, {"items": [core]}), (200, {"items": []}))).discover(SERVER)).resources
+    assert (found, found.singular, found.short_names) == (CONFIG_MAP, "configmap", ("cm",))
+
+
+async def test_a_preview_stores_nothing_and_takes_fields_of_others() -> None:
+    said = Said((200, {"data": {"a": "1"}}))
+    assert await HttpObjects(said).preview(SERVER, PATH, {"kind": "ConfigMap"}, manager="me") == {"data": {"a": "1"}}
+    (asked,) = said.asked
+    assert asked[1] == f"{PATH}?fieldManager=me&force=true&dryRun=All&fieldValidation=Strict"
+
+
 async def test_a_long_list_is_read_page_by_page() -> None:
     def page(name: str, more: str = "") -> dict[str, Any]:
         return {"metadata": {"continue": more}, "items": [{"metadata": {"name": name, "uid": name}}]}

@@ -133,6 +133,12 @@ class DrillStatus(Model):
     acknowledged: int = 0
     lost: int = 0
     missed: int = 0
+    #: Of a restore beside the plane: seconds of writes that would have been lost.
+    lost_seconds: float | None = None
+    #: Seconds until an apiserver served the restored objects.
+    restored: float | None = None
+    #: Objects that the restored plane and the plane have alike.
+    objects: int = 0
     #: Why it failed, or is incomplete.
     message: str = ""
     #: The remains of the fault, in sentences.

@@ -30,6 +30,9 @@ class ConditionType(StrEnum):
     DRILLED = "Drilled"
     #: The present state of etcd can be restored from a backup. Only planes with backups have it.
     BACKED_UP = "BackedUp"
+    #: The last drill `total-loss` restored all objects of the plane beside it. Only planes where `spec.drills` has that
+    #: drill have it.
+    RESTORE_PROVEN = "RestoreProven"
 
 
 class ConditionReason(StrEnum):
@@ -97,13 +100,13 @@ class ConditionReason(StrEnum):
     SYNCHRONIZED = "Synchronized"
     #: `ClocksSynchronized` is false: a clock is off by more than 30 seconds.
     CLOCK_SKEW = "ClockSkew"
-    #: `Drilled` is true: each scheduled drill has passed.
+    #: `Drilled` or `RestoreProven` is true: each scheduled drill has passed.
     PROVEN = "Proven"
-    #: `Drilled` is unknown: a scheduled drill has not run yet.
+    #: `Drilled` or `RestoreProven` is unknown: a scheduled drill has not run yet.
     NOT_PROVEN = "NotProven"
-    #: `Drilled` is false: a drill has not passed for twice its interval.
+    #: `Drilled` or `RestoreProven` is false: a drill has not passed for twice its interval.
     OVERDUE = "Overdue"
-    #: `Drilled` is false: the last run of a drill failed.
+    #: `Drilled` or `RestoreProven` is false: the last run of a drill failed.
     DRILL_FAILED = "DrillFailed"
     #: `BackedUp` is true: each change of etcd is stored within seconds.
     CONTINUOUS = "Continuous"
@@ -113,5 +116,7 @@ class ConditionReason(StrEnum):
     STORE_UNAVAILABLE = "StoreUnavailable"
     #: `BackedUp` is false: the task that backs up the plane ended with an error; it is retried.
     BACKUP_FAILED = "BackupFailed"
+    #: `BackedUp` is false: the newest backup did not pass its verification, and a new full backup is not verified yet.
+    BACKUP_DAMAGED = "BackupDamaged"
     #: `BackedUp` is false: etcd does not answer the task that backs it up.
     CLUSTER_UNAVAILABLE = "ClusterUnavailable"

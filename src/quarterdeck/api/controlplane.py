@@ -15,7 +15,7 @@ from quarterdeck.api.names import DNS_LABEL_MAX, DNS_NAME_MAX, PLANE_NAME_MAX, d
 from quarterdeck.api.plane.addons import Addons, AddonStatus
 from quarterdeck.api.plane.apiserver import Admission, Tracing
 from quarterdeck.api.plane.authentication import Authentication
-from quarterdeck.api.plane.backup import BackupSettings
+from quarterdeck.api.plane.backup import BackupSettings, BackupStatus
 from quarterdeck.api.plane.controllers import CloudControllerManager, ControllerSets
 from quarterdeck.api.plane.drills import DrillSchedules
 from quarterdeck.api.plane.endpoint import Endpoint
@@ -313,6 +313,8 @@ class ControlPlaneStatus(Model):
     addons: tuple[AddonStatus, ...] = ()
     #: Whether the plane was brought back from a backup, and its data was not restored yet. It is paused until then.
     awaits_data: bool = False
+    #: The backups of the plane; absent where it has none.
+    backup: BackupStatus | None = None
     #: What the planner remembers of the plane. Its fields are internal and can change with each version.
     memory: MemoryStatus = MemoryStatus()
 
@@ -328,6 +330,7 @@ class StatusChanges(TypedDict, total=False):
     addon_manifests: str
     addons: tuple[AddonStatus, ...]
     awaits_data: bool
+    backup: BackupStatus | None
     memory: MemoryStatus
 
 

@@ -20,6 +20,12 @@ class EventReason(StrEnum):
     FULL_BACKUP = "FullBackup"
     #: Some revisions of etcd cannot be restored: etcd discarded them before they were stored.
     BACKUP_GAP = "BackupGap"
+    #: The newest backup did not pass its verification; a new full backup is taken.
+    BACKUP_DAMAGED = "BackupDamaged"
+    #: A verification of the newest backup could not be carried out.
+    BACKUP_NOT_VERIFIED = "BackupNotVerified"
+    #: The newest backup passed its verification after one had failed.
+    BACKUP_VERIFIED = "BackupVerified"
     #: Changes that waited on the disk for a backup store were discarded, because they need too much room.
     BACKUP_SPOOL_DISCARDED = "BackupSpoolDiscarded"
     #: The data of a replica from an earlier epoch is kept on its machine.

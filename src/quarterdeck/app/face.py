@@ -317,9 +317,9 @@ class Quarterdeck(Looks):
         and the reasons against it; changes nothing. Raises NotFound and InvalidInput for invalid targets,
         PreconditionFailed where no such failure is possible.
         """
-        from quarterdeck.app.drill import plans as drill_plans
+        from quarterdeck.app.drill import drills
 
-        return await drill_plans.planned(self._home, name, wish, hold=hold)
+        return await drills.planned(self._home, name, wish, hold=hold)
 
     async def drill(
         self,
@@ -343,6 +343,7 @@ class Quarterdeck(Looks):
             name,
             wish,
             requester=self._requester,
+            upstream=lambda: self._engine().upstream,
             hold=hold,
             dangerous=dangerous,
             tell=tell,

@@ -12,10 +12,12 @@ from quarterdeck.api.output.status import (
     FailureSurvival,
     LeaseStatus,
     PlaneAddon,
+    PlaneBackup,
     PlaneBalancer,
     PlaneReplica,
     PlaneStatus,
 )
+from quarterdeck.api.plane.backup import BackupStatus
 from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.engine.notices.conditions import why_stalled
 from quarterdeck.engine.notices.events import warnings
@@ -60,12 +62,26 @@ def summary(status: Status) -> PlaneStatus:
         alarms=tuple(membership.alarms) if membership is not None else None,
         survives=_survives(world),
         name_leads_to=world.record if world.record_known else "unknown",
+        backup=_backup(plane.status.backup),
         warnings=messages([*warnings(world)]),
         leaders={str(kind): leader.replica for kind, leader in status.leaders.items()},
         leader_identities={str(kind): leader.identity for kind, leader in status.leaders.items()},
         controller_leases={str(each.component): lease_status(each) for each in world.leading},
         members=tuple(_replicas(world)),
         load_balancers=tuple(map(_balancer, world.balancers)),
+    )
+
+
+def _backup(stored: BackupStatus | None) -> PlaneBackup | None:
+    if stored is None:
+        return None
+    return PlaneBackup(
+        revision=stored.revision,
+        restorable_at=stored.restorable_at,
+        fulls=stored.fulls,
+        size_bytes=stored.size_bytes,
+        verified_revision=stored.verified_revision,
+        verified_at=stored.verified_at,
     )
 
 

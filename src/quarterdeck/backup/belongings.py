@@ -94,7 +94,9 @@ def _require_whole(archive: PlaneArchive, doing: str) -> None:
 def _steady(resource: Resource) -> Resource:
     """The resource without what changes by itself."""
     changes: dict[str, object] = {"metadata": resource.metadata.model_copy(update={"resource_version": None})}
-    if isinstance(resource, ControlPlane | Site):
+    if isinstance(resource, ControlPlane):
+        changes["status"] = resource.status.model_copy(update={"conditions": (), "backup": None})
+    elif isinstance(resource, Site):
         changes["status"] = resource.status.model_copy(update={"conditions": ()})
     return resource.model_copy(update=changes)
 

@@ -205,10 +205,10 @@ class Chain:
         return [each for each in self.fulls if each.cluster == _MAIN]
 
     def at_revision(self, cluster: str, revision: int, epoch: int) -> BackupMoment:
-        """The shortest way to a revision. Raises NotFound where no backup has it, with the nearest revisions that can
-        be restored.
+        """The shortest way to a revision; of two full backups of one revision the later one is used. Raises NotFound
+        where no backup has it, with the nearest revisions that can be restored.
         """
-        fulls = [each for each in self.fulls_of(cluster, epoch) if each.revision <= revision]
+        fulls = [each for each in reversed(self.fulls_of(cluster, epoch)) if each.revision <= revision]
         for full in sorted(fulls, key=lambda each: -each.revision):
             steps = self._steps(full, revision)
             if _end(full, steps) >= revision:
@@ -217,7 +217,7 @@ class Chain:
 
     def latest(self, cluster: str, epoch: int) -> BackupMoment:
         """The newest moment. Raises NotFound where there is no full backup."""
-        reached = [(full, self._steps(full, None)) for full in self.fulls_of(cluster, epoch)]
+        reached = [(full, self._steps(full, None)) for full in reversed(self.fulls_of(cluster, epoch))]
         if not reached:
             raise self._not_covered("the newest moment", cluster, epoch)
         full, steps = max(reached, key=lambda each: (_end(*each), each[0].revision))

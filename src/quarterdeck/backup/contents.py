@@ -60,21 +60,31 @@ class DifferenceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class KeyDifference:
-    """A key that two databases do not have alike."""
+    """A key that two databases do not have alike. ``recreated``: it is CHANGED, and was deleted and created again."""
 
     kind: DifferenceKind
     key: bytes
+    recreated: bool = False
 
 
-def differences(before: Path, after: Path, *, prefix: bytes = b"") -> Iterator[KeyDifference]:
-    """What is added, removed or changed from one database to another one, at their newest revisions, in the order of
-    the keys. A key that was written again with the same value is not changed. Raises as ``keys_at`` does.
+@dataclass(frozen=True, slots=True)
+class DatabaseMoment:
+    """A database at one of its revisions (0: its newest)."""
+
+    path: Path
+    revision: int = 0
+
+
+def differences(before: DatabaseMoment, after: DatabaseMoment, *, prefix: bytes = b"") -> Iterator[KeyDifference]:
+    """What is added, removed or changed from one database to another one, or from one revision to another one of the
+    same database, in the order of the keys. A key that was written again with the same value is not changed. Raises as
+    ``keys_at`` does.
     """
     with (
-        BoltFile(before) as old_file,
-        BoltFile(after) as new_file,
-        closing(_noted(old_file, prefix, 0, _value_hash)) as old,
-        closing(_noted(new_file, prefix, 0, _value_hash)) as new,
+        BoltFile(before.path) as old_file,
+        BoltFile(after.path) as new_file,
+        closing(_noted(old_file, prefix, before.revision, _content)) as old,
+        closing(_noted(new_file, prefix, after.revision, _content)) as new,
     ):
         query = "SELECT name, said FROM keys ORDER BY name"
         olds, news = old.execute(query), new.execute(query)
@@ -90,8 +100,8 @@ def differences(before: Path, after: Path, *, prefix: bytes = b"") -> Iterator[K
             else:
                 assert was is not None, "one of the two has a row"
                 assert now is not None, "one of the two has a row"
-                if was[1] != now[1]:
-                    yield KeyDifference(DifferenceKind.CHANGED, now[0])
+                if was[1][:_HASH_BYTES] != now[1][:_HASH_BYTES]:
+                    yield KeyDifference(DifferenceKind.CHANGED, now[0], was[1][_HASH_BYTES:] != now[1][_HASH_BYTES:])
                 was, now = olds.fetchone(), news.fetchone()
 
 
@@ -131,8 +141,10 @@ def _checked(file: BoltFile, revision: int) -> int:
     return revision
 
 
-def _value_hash(_: bytes, stored: bytes) -> bytes:
-    return hashlib.blake2b(stored_key(stored).value, digest_size=_HASH_BYTES).digest()
+def _content(_: bytes, stored: bytes) -> bytes:
+    """The hash of a key's value, and behind it the revision at which the key was created."""
+    key = stored_key(stored)
+    return hashlib.blake2b(key.value, digest_size=_HASH_BYTES).digest() + key.create_revision.to_bytes(8, "big")
 
 
 # Keys of kube-apiserver.

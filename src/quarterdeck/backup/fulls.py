@@ -17,9 +17,9 @@ from quarterdeck.backup.collector import Subject
 from quarterdeck.backup.database import newest_revision
 from quarterdeck.backup.making import require_room
 from quarterdeck.backup.recording import FullReason, Now
-from quarterdeck.backup.sources import sources
+from quarterdeck.backup.sources import hash_at, sources
 from quarterdeck.errors import PreconditionFailed, Unavailable
-from quarterdeck.etcd.faults import EtcdCompacted, EtcdCorrupt
+from quarterdeck.etcd.faults import EtcdCorrupt
 from quarterdeck.files import file_errors
 
 #: Bytes that are read at once from the scratch file.
@@ -99,7 +99,7 @@ async def _snapshot_from(url: str, subject: Subject, folder: Path, now: Now, rea
             revision=revision,
             at=at,
             etcd_version=status.version,
-            hash=await _hash(subject, url, revision),
+            hash=await hash_at(subject.etcd, url, revision),
             reason=reason,
         )
     except BaseException:
@@ -119,17 +119,6 @@ async def _written(parts: AsyncGenerator[bytes, None], scratch: BinaryIO, doing:
     with file_errors(doing):
         await asyncio.to_thread(scratch.write, bytes(held))
         await asyncio.to_thread(scratch.flush)
-
-
-async def _hash(subject: Subject, url: str, revision: int) -> KeyHash | None:
-    """etcd's hash of what was taken. None where its history is compacted past that meanwhile, or the member is too
-    busy: the backup is then verified by what is restored from it.
-    """
-    try:
-        found = await subject.etcd.hash_keys(url, revision)
-    except (EtcdCompacted, Unavailable):
-        return None
-    return KeyHash(value=found.hash, revision=revision, compact_revision=found.compact_revision)
 
 
 def _require_room(folder: Path, size: int, doing: str) -> None:

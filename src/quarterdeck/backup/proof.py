@@ -21,17 +21,22 @@ _ALL = b"\0"
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What etcd said of a database. ``hashes``: of so many revisions its hash was the one that the cluster had;
-    ``incomparable``: of so many it could not be compared, because the database has no longer what was hashed.
+    """What etcd said of a database. ``compared``: the hashes of the cluster that it has too; ``incomparable``: so many
+    could not be compared, because the database has no longer what was hashed.
     """
 
     at: datetime
     revision: int
     keys: int
     size_bytes: int
-    hashes: int
+    compared: tuple[KeyHash, ...]
     incomparable: int
     seconds: float
+
+    @property
+    def hashes(self) -> int:
+        """The number of hashes that were compared."""
+        return len(self.compared)
 
 
 def hashes_of(chain: Chain, moment: BackupMoment) -> tuple[KeyHash, ...]:
@@ -60,16 +65,15 @@ async def prove(
         found = await member.kv.get(Get(key=_ALL, range_end=_ALL, count_only=True), deadline=deadline)
         if found.revision != revision:
             raise _differs(doing, f"an etcd on it begins with revision {found.revision}, and not {revision}")
-        compared = 0
-        for each in sorted(hashes, key=lambda each: (each.compact_revision, each.revision)):
-            compared += await _is_equal(member, each, doing, deadline)
+        in_order = sorted(hashes, key=lambda each: (each.compact_revision, each.revision))
+        compared = tuple([each for each in in_order if await _is_equal(member, each, doing, deadline)])
     return Proof(
         at=datetime.now(UTC),
         revision=revision,
         keys=found.count,
         size_bytes=status.size_bytes,
-        hashes=compared,
-        incomparable=len(hashes) - compared,
+        compared=compared,
+        incomparable=len(hashes) - len(compared),
         seconds=clocks.steady() - began,
     )
 

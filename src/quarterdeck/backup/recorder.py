@@ -95,6 +95,14 @@ class Recorder:
         """Return once this revision can be restored. Raises Unavailable where ``run`` ends before."""
         await self._restorable.covered(revision)
 
+    def renew(self, reason: FullReason) -> bool:
+        """Have a full backup taken beside what is recorded; False where one is on its way already."""
+        if not self._idle.is_set():
+            return False
+        self._idle.clear()
+        self._wanted.put_nowait(reason)
+        return True
+
     # Collecting.
 
     async def _collect(self) -> None:
@@ -286,9 +294,8 @@ class Recorder:
         versions = {each.version for each in found.values()} if len(found) == len(urls) else set[str]()
         chain = self._writer.chain
         why = why_full(chain, subject.cluster, subject.epoch, versions=versions, now=self._now(), pace=self._pace)
-        if why is not None and self._idle.is_set() and self._collector.watching:
-            self._idle.clear()
-            self._wanted.put_nowait(why)
+        if why is not None and self._collector.watching:
+            self.renew(why)
 
     def _end_of(self, chain: Chain) -> tuple[int, datetime] | None:
         """The newest revision that the chain has, and when it was; None without a full backup of this epoch."""

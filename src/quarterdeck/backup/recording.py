@@ -25,6 +25,7 @@ class FullReason(StrEnum):
     HISTORY_LOST = "etcd has compacted history that is not in the backup"
     VERSION = "the version of etcd has changed"
     DUE = "there are many increments behind the newest one"
+    DAMAGED = "the newest backup did not pass its verification"
 
 
 class Side(StrEnum):

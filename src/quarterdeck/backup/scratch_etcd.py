@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Final
 
 from quarterdeck.backup.making import made_beside, require_room
+from quarterdeck.components.credentials import KeyPair
 from quarterdeck.errors import Corrupt, PreconditionFailed, QuarterdeckError, TimedOut, Unavailable
 from quarterdeck.etcd.calls import ClientTls
 from quarterdeck.etcd.client import EtcdMember
 from quarterdeck.etcd.maintenance import ROOT
-from quarterdeck.files import file_errors, remove_folder
+from quarterdeck.files import file_errors, remove_folder, write_secret
 from quarterdeck.linux.job_init import EX_NOT_STARTED
+from quarterdeck.model.seats import HostPort
 from quarterdeck.pki.authority import create_authority, issue
 from quarterdeck.pki.certificate import CertificateRequest, Usage
 from quarterdeck.runner import held, last_line
@@ -37,6 +39,16 @@ class EtcdPrograms:
 
     etcd: Path
     etcdutl: Path
+
+
+@dataclass(frozen=True, slots=True)
+class LoopbackClients:
+    """Clients in other processes: the address of loopback at which they are served, and the authority of the
+    certificates that they have, and that the member has for all.
+    """
+
+    at: HostPort
+    authority: KeyPair
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +88,20 @@ async def snapshot_status(database: Path, etcdutl: Path, *, deadline: float) -> 
 
 @asynccontextmanager
 async def scratch_etcd(
-    database: Path, programs: EtcdPrograms, *, deadline: float, flags: Sequence[str] = ()
+    database: Path,
+    programs: EtcdPrograms,
+    *,
+    deadline: float,
+    flags: Sequence[str] = (),
+    others: LoopbackClients | None = None,
 ) -> AsyncIterator[EtcdMember]:
     """A member on a copy of a database, for the block. It takes no more than ``deadline`` seconds to serve.
 
-    It listens on sockets in a folder (0700) beside the database alone, with certificates of its own. Its processes and
-    its folder do not outlive the block, and its processes not this process either: a folder that a killed process left
-    is removed by the next one. Raises Corrupt where etcd does not start on the database, PreconditionFailed where the
-    disk has no room for it, Conflict where another process is at it, TimedOut, and Unavailable.
+    It listens on sockets in a folder (0700) beside the database alone, with certificates of its own; for ``others`` on
+    loopback as well. Its processes and its folder do not outlive the block, and its processes not this process either:
+    a folder that a killed process left is removed by the next one. Raises Corrupt where etcd does not start on the
+    database, PreconditionFailed where the disk has no room for it, Conflict where another process is at it, TimedOut,
+    and Unavailable.
     """
     doing = f"starting an etcd on a copy of {database}"
     with file_errors(doing):
@@ -93,9 +111,10 @@ async def scratch_etcd(
             await asyncio.to_thread(remove_folder, folder)
             folder.mkdir(mode=0o700)
             try:
-                etcd = _etcd(programs.etcd, database, flags)
+                etcd = _etcd(programs.etcd, database, others, flags)
                 run = _Run(doing, folder, output)
-                async with _serving(database, run, programs.etcdutl, etcd, deadline) as member:
+                tls = await asyncio.to_thread(_certificates, folder, others)
+                async with _serving(database, run, programs.etcdutl, etcd, tls, deadline) as member:
                     yield member
             finally:
                 await asyncio.shield(asyncio.ensure_future(asyncio.to_thread(remove_folder, folder)))
@@ -103,10 +122,9 @@ async def scratch_etcd(
 
 @asynccontextmanager
 async def _serving(
-    database: Path, run: _Run, etcdutl: Path, etcd: Sequence[str], deadline: float
+    database: Path, run: _Run, etcdutl: Path, etcd: Sequence[str], tls: ClientTls, deadline: float
 ) -> AsyncIterator[EtcdMember]:
     """Restore the database, and run etcd on that for the block."""
-    tls = await asyncio.to_thread(_certificates, run.folder)
     until = asyncio.get_running_loop().time() + deadline
     restore = (str(etcdutl), "snapshot", "restore", str(database), "--skip-hash-check", *_identity())
     code, said = await _ended(restore, run, deadline)
@@ -146,12 +164,13 @@ def _identity() -> tuple[str, ...]:
     return ("--name", _NAME, "--data-dir", "data", "--initial-cluster-token", _NAME, *cluster)
 
 
-def _etcd(etcd: Path, database: Path, flags: Sequence[str]) -> tuple[str, ...]:
+def _etcd(etcd: Path, database: Path, others: LoopbackClients | None, flags: Sequence[str]) -> tuple[str, ...]:
+    clients = f"unixs://{_CLIENT}" + (f",{others.at.url()}" if others is not None else "")
     return (
         str(etcd),
         *_identity(),
         f"--listen-peer-urls=unix://{_PEER}",
-        f"--listen-client-urls=unixs://{_CLIENT}",
+        f"--listen-client-urls={clients}",
         f"--advertise-client-urls=unixs://{_CLIENT}",
         "--cert-file=member.crt",
         "--key-file=member.key",
@@ -167,17 +186,21 @@ def _etcd(etcd: Path, database: Path, flags: Sequence[str]) -> tuple[str, ...]:
     )
 
 
-def _certificates(folder: Path) -> ClientTls:
+def _certificates(folder: Path, others: LoopbackClients | None) -> ClientTls:
     """Certificates for an hour. The client is etcd's user root: the database may have etcd's authentication enabled."""
     now, lifetime = datetime.now(UTC), timedelta(hours=1)
-    authority = create_authority("scratch", now, lifetime=lifetime)
+    authority = others.authority if others is not None else create_authority("scratch", now, lifetime=lifetime)
     server = CertificateRequest(
-        common_name="scratch", usage=Usage.SERVER | Usage.CLIENT, lifetime=lifetime, dns_names=("localhost",)
+        common_name="scratch",
+        usage=Usage.SERVER | Usage.CLIENT,
+        lifetime=lifetime,
+        dns_names=("localhost",),
+        ip_addresses=(others.at.host,) if others is not None else (),
     )
     pair = issue(authority, server, now)
     files = {"ca.crt": authority.certificate, "member.crt": pair.certificate, "member.key": pair.key}
     for name, content in files.items():
-        (folder / name).write_bytes(content)
+        write_secret(folder / name, content)
     client = issue(authority, CertificateRequest(common_name=ROOT, usage=Usage.CLIENT, lifetime=lifetime), now)
     return ClientTls(authority.certificate, client)
 

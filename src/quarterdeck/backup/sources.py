@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from quarterdeck.backup.chain import KeyHash
 from quarterdeck.errors import Unavailable
 from quarterdeck.etcd.facts import MemberReport
-from quarterdeck.etcd.faults import EtcdUnavailable, Reason
+from quarterdeck.etcd.faults import EtcdCompacted, EtcdUnavailable, Reason
 from quarterdeck.etcd.port import EtcdCluster
 
 
@@ -35,3 +36,26 @@ async def sources(etcd: EtcdCluster, urls: Sequence[str]) -> list[str]:
         next_step = "a majority of the members must be up"
         raise EtcdUnavailable("looking for a member to back up", seen, next_step, reason=Reason.NO_LEADER)
     return sorted(voters, key=lambda url: found[url].is_leader)
+
+
+async def hash_at(etcd: EtcdCluster, url: str, revision: int) -> KeyHash | None:
+    """A member's hash of all keys at a revision. None where its history is compacted past that, or it does not answer
+    in time: it reads its whole database for it.
+    """
+    try:
+        found = await etcd.hash_keys(url, revision)
+    except (EtcdCompacted, Unavailable):
+        return None
+    return KeyHash(value=found.hash, revision=revision, compact_revision=found.compact_revision)
+
+
+async def live_hash(etcd: EtcdCluster, urls: Sequence[str], revision: int) -> KeyHash | None:
+    """The hash that one of the members has now at a revision, followers first. None where none of them can say it."""
+    try:
+        asked = await sources(etcd, urls)
+    except Unavailable:
+        return None
+    for url in asked:
+        if (found := await hash_at(etcd, url, revision)) is not None:
+            return found
+    return None

@@ -56,7 +56,7 @@ PANELS = {
         "failover": Entry(
             "failover", "Continue a plane that lost its site from its standby, at the site of that. Old data is kept."
         ),
-        "backup": Entry("backups", "Take, list and verify the backups of a plane.", is_group=True),
+        "backup": Entry("backups", "Take, list, verify and look into the backups of a plane.", is_group=True),
         "restore": Entry(
             "restores",
             "Restore the etcd of a plane to an earlier moment. The present data is kept on its machines.",

@@ -60,6 +60,13 @@ class UnnamedOutput(StrEnum):
         return self in (UnnamedOutput.TABLE, UnnamedOutput.WIDE)
 
 
+class ObjectOutput(StrEnum):
+    """How an object of Kubernetes is printed."""
+
+    YAML = "yaml"
+    JSON = "json"
+
+
 def note_plane(name: str) -> str:
     """The plane's name, once it is noted which one the command is about."""
     NAMED.append(name)

@@ -6,12 +6,20 @@ from collections.abc import Sequence
 
 from rich.markup import escape
 
-from quarterdeck.api.output.status import ClusterMember, PlaneAddon, PlaneBalancer, PlaneReplica, PlaneStatus
+from quarterdeck.api.output.status import (
+    ClusterMember,
+    PlaneAddon,
+    PlaneBackup,
+    PlaneBalancer,
+    PlaneReplica,
+    PlaneStatus,
+)
 from quarterdeck.app.components import components
 from quarterdeck.app.plane_status import leading
 from quarterdeck.app.words import quorum_of, survival
 from quarterdeck.cli.context import Output, out
 from quarterdeck.cli.output import Column, table
+from quarterdeck.cli.readable import size, when
 from quarterdeck.model.components import Component
 from quarterdeck.model.units import IDLE, UnitState
 
@@ -63,10 +71,17 @@ def status_lines(status: PlaneStatus) -> list[str]:
     lines.append(f"{status.endpoint} leads to {status.name_leads_to or 'nothing'}")
     for title, found in (("waiting for", status.waiting), ("left over", status.leftovers)):
         lines += [f"{title}: {escape(each.message)}" for each in found]
+    if status.backup is not None:
+        lines.append(_backup(status.backup))
     if status.operation:
         lines.append(f"under way: {status.operation}, driven by {status.driver or 'nobody (see wait)'}")
     lines += map(_addon, status.addons)
     return [*lines, *map(escape, leading(status.leaders, status.leader_identities, status.controller_leases))]
+
+
+def _backup(stored: PlaneBackup) -> str:
+    verified = f"verified {when(stored.verified_at)}" if stored.verified_at is not None else "not verified yet"
+    return f"backup: restorable up to {when(stored.restorable_at)}, {size(stored.size_bytes)}, {verified}"
 
 
 def _addon(row: PlaneAddon) -> str:

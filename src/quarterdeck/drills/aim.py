@@ -93,7 +93,7 @@ def aim(ground: Ground, wish: Wish) -> Aim:
     """The targets. Raises NotFound for a replica or zone that does not exist, InvalidInput for a value that has no
     meaning here, PreconditionFailed where such a failure is impossible.
     """
-    _require_meant(ground, wish)
+    require_meant(ground.plane, wish)
     return _AIMS[wish.fail](ground, wish)
 
 
@@ -119,8 +119,9 @@ def _edges_lost(world: World, site: str, machines: frozenset[str], edges: frozen
     return frozenset(each.name for each in balancer.edges if each.name in machines)
 
 
-def _require_meant(ground: Ground, wish: Wish) -> None:
-    doing = _doing(ground, wish)
+def require_meant(plane: str, wish: Wish) -> None:
+    """Raise InvalidInput for a target that has no meaning for the failure."""
+    doing = _doing(plane, wish)
     for given, words, meant in (
         (wish.replica, "a replica", _OF_A_REPLICA),
         (wish.zone, "a zone", {Fail.ZONE}),
@@ -130,8 +131,8 @@ def _require_meant(ground: Ground, wish: Wish) -> None:
             raise InvalidInput(doing, f"{words} is given, but this failure takes no such target", "omit it")
 
 
-def _doing(ground: Ground, wish: Wish) -> str:
-    return f"drilling plane {ground.plane} ({wish.fail})"
+def _doing(plane: str, wish: Wish) -> str:
+    return f"drilling plane {plane} ({wish.fail})"
 
 
 def _turned(found: Sequence[str], named: str, turn: int, doing: str, what: str) -> str:
@@ -143,7 +144,9 @@ def _turned(found: Sequence[str], named: str, turn: int, doing: str, what: str) 
 
 
 def _replica(ground: Ground, wish: Wish) -> Replica:
-    name = _turned([each.name for each in ground.replicas], wish.replica, wish.turn, _doing(ground, wish), "replica")
+    name = _turned(
+        [each.name for each in ground.replicas], wish.replica, wish.turn, _doing(ground.plane, wish), "replica"
+    )
     return next(each for each in ground.replicas if each.name == name)
 
 
@@ -184,7 +187,7 @@ def _of_a_program(kind: FaultKind) -> Callable[[Ground, Wish], Aim]:
     def found(ground: Ground, wish: Wish) -> Aim:
         record = _replica(ground, wish)
         if wish.component not in record.programs(ground.world.programs):
-            raise PreconditionFailed(_doing(ground, wish), f"{record.name} has no {wish.component}")
+            raise PreconditionFailed(_doing(ground.plane, wish), f"{record.name} has no {wish.component}")
         hit = Hit(machine=record.machine, kind=kind, replica=record.name, component=wish.component)
         return Aim(hits=(hit,), loss=Loss(where="where it fails", replicas=frozenset({record.name})))
 
@@ -215,7 +218,7 @@ def _leading(ground: Ground, wish: Wish) -> Replica:
     leads = membership.leader if membership is not None else None
     record = next((each for each in ground.replicas if each.name == leads), None)
     if record is None:
-        raise PreconditionFailed(_doing(ground, wish), "the leader of its etcd is not known")
+        raise PreconditionFailed(_doing(ground.plane, wish), "the leader of its etcd is not known")
     return record
 
 
@@ -229,7 +232,7 @@ def _zone(ground: Ground, wish: Wish) -> Aim:
     """All machines of a zone that has any of the plane."""
     on = {each.machine for each in ground.replicas}
     zones = sorted({each.zone for each in ground.machines if each.name in on})
-    zone = _turned(zones, wish.zone, wish.turn, _doing(ground, wish), "zone")
+    zone = _turned(zones, wish.zone, wish.turn, _doing(ground.plane, wish), "zone")
     inside = (each for each in ground.machines if each.zone == zone)
     return _struck(ground, (Hit(machine=each.name, kind=FaultKind.POWER_OFF) for each in inside))
 
@@ -238,7 +241,7 @@ def _quorum(ground: Ground, wish: Wish) -> Aim:
     """The machines of as many voters as cost the quorum."""
     membership = ground.world.membership
     if membership is None:
-        raise PreconditionFailed(_doing(ground, wish), "the members of its etcd are not known")
+        raise PreconditionFailed(_doing(ground.plane, wish), "the members of its etcd are not known")
     voters = {each.replica for each in membership.voters}
     machines = [each.machine for each in ground.replicas if each.name in voters]
     most = len(membership.voters) - quorum(len(membership.voters)) + 1
@@ -248,20 +251,22 @@ def _quorum(ground: Ground, wish: Wish) -> Aim:
 def _the_edge(ground: Ground, wish: Wish) -> Aim:
     edges = sorted(edges_of(ground.machines))
     if not edges:
-        raise PreconditionFailed(_doing(ground, wish), f"site {ground.site} has no machine for load balancers")
+        raise PreconditionFailed(_doing(ground.plane, wish), f"site {ground.site} has no machine for load balancers")
     return _struck(ground, (Hit(machine=edges[wish.turn % len(edges)], kind=FaultKind.POWER_OFF),))
 
 
 def _dns(ground: Ground, wish: Wish) -> Aim:
     if not ground.hub:
-        raise PreconditionFailed(_doing(ground, wish), "its name is kept by DNS servers that quarterdeck does not run")
+        raise PreconditionFailed(
+            _doing(ground.plane, wish), "its name is kept by DNS servers that quarterdeck does not run"
+        )
     hit = Hit(machine=ground.hub[wish.turn % len(ground.hub)].name, kind=FaultKind.POWER_OFF)
     return _struck(ground, (hit,), hub=True)
 
 
 def _corrupt(ground: Ground, wish: Wish) -> Aim:
     """A member that others outvote: a follower, unless one is named."""
-    membership, doing = ground.world.membership, _doing(ground, wish)
+    membership, doing = ground.world.membership, _doing(ground.plane, wish)
     leads = membership.leader if membership is not None else None
     if membership is None or leads is None:
         raise PreconditionFailed(doing, "the leader of its etcd is not known")
@@ -301,4 +306,12 @@ _AIMS: Mapping[Fail, Callable[[Ground, Wish], Aim]] = {
     Fail.DNS: _dns,
     Fail.CLOCK: _of_a_replica(FaultKind.SET_CLOCK),
 }
-_OF_A_REPLICA = frozenset(Fail) - {Fail.ZONE, Fail.LEADER, Fail.QUORUM, Fail.MANAGER, Fail.EDGE, Fail.DNS}
+_OF_A_REPLICA = frozenset(Fail) - {
+    Fail.ZONE,
+    Fail.LEADER,
+    Fail.QUORUM,
+    Fail.MANAGER,
+    Fail.EDGE,
+    Fail.DNS,
+    Fail.TOTAL_LOSS,
+}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from quarterdeck.api.base import ConditionStatus
-from quarterdeck.api.belongings import Drill, DrillPhase
+from quarterdeck.api.belongings import Drill, DrillPhase, DrillStatus
 from quarterdeck.api.conditions import ConditionReason
 from quarterdeck.api.plane.drills import DrillSchedule
 from quarterdeck.model.faults import Fail
@@ -45,6 +45,25 @@ def proven(
     if any(last is None for last in lasts.values()):
         return ConditionStatus.UNKNOWN, ConditionReason.NOT_PROVEN, "; ".join(words)
     return ConditionStatus.TRUE, ConditionReason.PROVEN, "; ".join(words)
+
+
+def restore_proven(
+    schedules: Sequence[DrillSchedule], drills: Sequence[Drill], now: datetime
+) -> tuple[ConditionStatus, ConditionReason, str]:
+    """The condition that says what the last restore beside the plane has shown."""
+    status, reason, words = proven(schedules, drills, now)
+    last = _last(drills, Fail.TOTAL_LOSS)
+    if last is not None and last.status.phase is DrillPhase.PASSED:
+        words = f"{_began(last):%F %T %Z}: {restore_words(last.status)}"
+    return status, reason, words
+
+
+def restore_words(done: DrillStatus) -> str:
+    """What a restore beside the plane has shown."""
+    return (
+        f"{done.objects:,} objects of the plane were served from its backup after {done.restored or 0.0:.1f} s;"
+        f" the last {done.lost_seconds or 0.0:.1f} s of writes were not in it"
+    )
 
 
 def _since(schedule: DrillSchedule, drills: Sequence[Drill], now: datetime, made: datetime | None) -> datetime | None:

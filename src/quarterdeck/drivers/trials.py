@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import secrets
-import socket
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
@@ -27,6 +25,7 @@ from quarterdeck.components.replica import NAME, component_unit, configurations,
 from quarterdeck.components.settings import ClusterState, InitialCluster, Inputs, ReplicaSettings, service_ip
 from quarterdeck.drivers.trial_processes import TrialFolder, TrialProcess, TrialResult
 from quarterdeck.http import Http, NoAnswer
+from quarterdeck.linux.free_ports import free_loopback_ports
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName, Seat
 from quarterdeck.model.units import UnitSpec
@@ -299,18 +298,9 @@ def _free_ports() -> tuple[str, dict[str, int]] | None:
     """An unused loopback address, with a free port for each program; None where there is no such interface. Apiservers
     find events in the same etcd as all else.
     """
-    address = "127.255." + ".".join(str(1 + secrets.randbelow(254)) for _ in range(2))
-    ports: dict[str, int] = {}
-    held: list[socket.socket] = []
     try:
-        for name in first_block():
-            held.append(each := socket.socket())
-            each.bind((address, 0))
-            ports[name] = each.getsockname()[1]
+        address, ports = free_loopback_ports(first_block())
     except OSError:
         return None
-    finally:
-        for each in held:
-            each.close()
     ports[PortName.EVENTS_CLIENT] = ports[PortName.ETCD_CLIENT]
     return address, ports

@@ -1,4 +1,4 @@
-"""Objects of any kind over HTTPS. No client library: only five requests are needed, over the connections, with the
+"""Objects of any kind over HTTPS. No client library: only six requests are needed, over the connections, with the
 deadlines and the in-memory certificates of all other calls to apiservers.
 """
 
@@ -80,14 +80,26 @@ class HttpObjects:
         self, apiserver: Address, path: str, manifest: Mapping[str, JsonValue], *, manager: str, force: bool = False
     ) -> Meta:
         """See the port."""
-        asked = f"{path}?fieldManager={quote(manager)}&force={str(force).lower()}&fieldValidation=Strict"
-        headers = {"Accept": _METADATA, "Content-Type": _APPLY}
+        query = f"fieldManager={quote(manager)}&force={str(force).lower()}"
+        return _meta(await self._applied(apiserver, path, query, manifest, accept=_METADATA))
+
+    async def preview(
+        self, apiserver: Address, path: str, manifest: Mapping[str, JsonValue], *, manager: str
+    ) -> JsonValue:
+        """See the port."""
+        query = f"fieldManager={quote(manager)}&force=true&dryRun=All"
+        return dict(await self._applied(apiserver, path, query, manifest, accept="application/json"))
+
+    async def _applied(
+        self, apiserver: Address, path: str, query: str, manifest: Mapping[str, JsonValue], *, accept: str
+    ) -> Mapping[str, JsonValue]:
+        headers = {"Accept": accept, "Content-Type": _APPLY}
         # JSON is YAML; the apiserver reports text that is not Unicode.
         content = json.dumps(manifest).encode()
-        answer = await self._ask("PATCH", apiserver, asked, headers, content)
+        answer = await self._ask("PATCH", apiserver, f"{path}?{query}&fieldValidation=Strict", headers, content)
         if answer.status not in (200, 201):
             raise _refused(answer, "applying", path, manifest=manifest)
-        return _meta(_document(answer, path))
+        return _document(answer, path)
 
     async def delete(self, apiserver: Address, path: str, *, uid: str) -> bool:
         """See the port."""
@@ -109,7 +121,16 @@ def _resource(group: str, version: str) -> Callable[[Mapping[str, JsonValue]], A
         verbs = said.get("verbs")
         if not kind or not isinstance(verbs, list) or "patch" not in verbs:
             return None  # kinds that cannot be applied: reviews, read-only ones
-        return ApiResource(group, version, kind, _text(said.get("resource")), said.get("scope") == "Namespaced")
+        short = said.get("shortNames")
+        return ApiResource(
+            group,
+            version,
+            kind,
+            _text(said.get("resource")),
+            said.get("scope") == "Namespaced",
+            singular=_text(said.get("singularResource")),
+            short_names=tuple(map(_text, short)) if isinstance(short, list) else (),
+        )
 
     return made
 

@@ -26,13 +26,17 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class ApiResource:
-    """A kind that an apiserver serves in some version, under ``plural`` in its paths."""
+    """A kind that an apiserver serves in some version, under ``plural`` in its paths. ``singular`` and ``short_names``
+    are what else people call it.
+    """
 
     group: str
     version: str
     kind: str
     plural: str
     namespaced: bool
+    singular: str = field(default="", compare=False)
+    short_names: tuple[str, ...] = field(default=(), compare=False)
 
     def path(self, namespace: str = "", name: str = "") -> str:
         """The path of one object, or without a ``name`` of all: those of one namespace, or of all namespaces."""
@@ -103,6 +107,12 @@ class Objects(Protocol):
         """Server-side apply: the object gets the manifest's fields, and ``manager`` owns them; fields that it owned
         before and no longer names are removed. ``force``: also fields that another manager owns. Raises Refused.
         """
+        ...
+
+    async def preview(
+        self, apiserver: Address, path: str, manifest: Mapping[str, JsonValue], *, manager: str
+    ) -> JsonValue:
+        """The object that ``apply`` with ``force`` would make: admission runs, nothing is stored. Raises Refused."""
         ...
 
     async def delete(self, apiserver: Address, path: str, *, uid: str) -> bool:

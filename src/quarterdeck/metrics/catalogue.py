@@ -106,6 +106,20 @@ CERTIFICATE = _gauge(
     "seconds since the epoch",
     "When the first of all certificates of the plane's programs expires.",
 )
+RESTORABLE = _gauge(
+    "backup_restorable_timestamp_seconds",
+    "plane",
+    "seconds since the epoch",
+    "A time up to which everything can be restored from the backup, as of the last minute.",
+)
+BACKUP_SIZE = _gauge("backup_size_bytes", "plane", "bytes", "The size of all objects of the backup.")
+BACKUP_FULLS = _gauge("backup_fulls", "plane", "full backups", "The number of full backups of etcd.")
+VERIFIED = _gauge(
+    "backup_verified_timestamp_seconds",
+    "plane",
+    "seconds since the epoch",
+    "When a backup was last restored in a scratch etcd and compared; absent before the first time.",
+)
 OPERATIONS = _gauge("operations", "plane phase", "operations", "Operations of a plane, by phase.")
 ANSWERED = _gauge(
     "network_answered",
@@ -161,6 +175,10 @@ METRICS = (
     BACKENDS,
     CONNECTIONS,
     CERTIFICATE,
+    RESTORABLE,
+    BACKUP_SIZE,
+    BACKUP_FULLS,
+    VERIFIED,
     OPERATIONS,
     ANSWERED,
     STEPS,

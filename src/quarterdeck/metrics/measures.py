@@ -1,4 +1,6 @@
-"""Measurements that are too expensive for each observation: etcd's disk metrics, certificates."""
+"""Measurements that are too expensive for each observation, or change less often: etcd's disk metrics, certificates,
+backups.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ from dataclasses import dataclass, field
 from quarterdeck import clocks
 from quarterdeck.actions.addresses import metrics_url
 from quarterdeck.actions.plane import Plane
+from quarterdeck.api.plane.backup import BackupStatus
 from quarterdeck.engine.observation.queries import or_none
 from quarterdeck.etcd.facts import MemberTimes
 from quarterdeck.metrics import catalogue
@@ -51,7 +54,8 @@ class Measures:
         if asked:  # else as soon as a member can be reached
             self._read = self.steady()
         found = [sample for found in await asyncio.gather(*asked) for sample in found]
-        self.metrics.measured(plane.name, (*found, *await asyncio.to_thread(_certificates, plane)))
+        certificates_end = await asyncio.to_thread(_certificates, plane)
+        self.metrics.measured(plane.name, (*found, *certificates_end, *_backup(plane.resource.status.backup)))
 
     async def _member(self, plane: Plane, cluster: Cluster, record: Replica) -> tuple[Sample, ...]:
         times = await or_none(plane.etcd.times(metrics_url(record, cluster)))
@@ -76,3 +80,16 @@ def _answers(world: World, cluster: Cluster, record: Replica) -> bool:
 def _certificates(plane: Plane) -> tuple[Sample, ...]:
     ends = [expiry(pem) for _, pem in certificates(plane.secrets)]
     return (Sample(catalogue.CERTIFICATE, (), min(ends).timestamp()),) if ends else ()
+
+
+def _backup(stored: BackupStatus | None) -> tuple[Sample, ...]:
+    if stored is None:
+        return ()
+    found = [
+        Sample(catalogue.RESTORABLE, (), stored.restorable_at.timestamp()),
+        Sample(catalogue.BACKUP_SIZE, (), stored.size_bytes),
+        Sample(catalogue.BACKUP_FULLS, (), stored.fulls),
+    ]
+    if stored.verified_at is not None:
+        found.append(Sample(catalogue.VERIFIED, (), stored.verified_at.timestamp()))
+    return tuple(found)

@@ -26,6 +26,7 @@ class Fail(StrEnum):
     EDGE = "edge"
     DNS = "dns"
     CLOCK = "clock"
+    TOTAL_LOSS = "total-loss"  # nothing fails: the plane is restored from its backup beside it
 
 
 class FaultKind(StrEnum):

@@ -120,6 +120,12 @@ class DrillRow(NamedOutput):
     lost: int
     #: Events that watchers missed.
     missed: int
+    #: Of `total-loss`: seconds of writes that were not in the backup yet.
+    recovery_point_seconds: float | None
+    #: Of `total-loss`: seconds until an apiserver served what was restored.
+    recovery_time_seconds: float | None
+    #: Of `total-loss`: objects that the restored plane has like the plane.
+    equal_objects: int | None
     #: Why it did not pass; null where it passed.
     message: str | None
     #: What is left of it.

@@ -93,6 +93,23 @@ class LeaseStatus(OutputModel):
     message: str | None
 
 
+class PlaneBackup(OutputModel):
+    """The backups of a plane, as they were within the last minute."""
+
+    #: The newest etcd revision that can be restored.
+    revision: int
+    #: A time at which there was no newer revision.
+    restorable_at: Instant
+    #: The number of full backups.
+    fulls: int
+    #: The size of all objects in the backup store.
+    size_bytes: int
+    #: The etcd revision that was verified last; null before the first verification.
+    verified_revision: int | None
+    #: When it was verified.
+    verified_at: Instant | None
+
+
 class PlaneStatus(NamedOutput):
     """A plane, observed now."""
 
@@ -140,6 +157,8 @@ class PlaneStatus(NamedOutput):
     survives: tuple[FailureSurvival, ...]
     #: The site that the plane's name leads to, `the apiservers`, or `unknown`; null where it leads to nothing.
     name_leads_to: str | None
+    #: Its backups; null where it has none.
+    backup: PlaneBackup | None
     #: What is not well.
     warnings: tuple[Message, ...]
     #: The replica that leads, by kind of controllers; null where no replica says so.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, AwareDatetime, Field
 
 from quarterdeck.api.base import Model
 from quarterdeck.api.names import shortened
@@ -12,6 +12,8 @@ from quarterdeck.api.schema import ONCE, InSchema
 from quarterdeck.api.values import AbsolutePath, Seconds
 
 _STORES = ("file:///", "s3://", "gs://", "az://")
+#: Seconds: a verification reads all of a backup.
+_OFTEN_S = 60.0
 _RECIPIENT = r"^age1[02-9ac-hj-np-z]{58}$"
 
 
@@ -59,3 +61,23 @@ class BackupSettings(Model):
     retention: BackupRetention = BackupRetention()
     #: Whether the events' etcd is backed up too, where there is one.
     events: bool = False
+    #: The time from one verification to the next: the newest backup is restored in a scratch etcd and compared with the
+    #: members. `null`: only `quarterdeck backup verify` does so.
+    verify_every: Annotated[Seconds, Field(ge=_OFTEN_S)] | None = 86_400.0
+
+
+class BackupStatus(Model):
+    """The backups of the plane, as they were within the last minute."""
+
+    #: The newest etcd revision that can be restored.
+    revision: int
+    #: A time at which there was no newer revision.
+    restorable_at: AwareDatetime
+    #: The number of full backups.
+    fulls: int
+    #: The size of all objects in the backup store.
+    size_bytes: int
+    #: The etcd revision that was verified last; absent before the first verification.
+    verified_revision: int | None = None
+    #: When it was verified.
+    verified_at: AwareDatetime | None = None

@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from quarterdeck.actions.addresses import client_urls
+from quarterdeck.actions.addresses import client_urls, urls_in
 from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.plane.memory import memory_from_status
+from quarterdeck.app.backup.objects import BackedUpObjects
 from quarterdeck.app.backup.restores import Restores
-from quarterdeck.backup.chain import Chain, FullBackup
-from quarterdeck.backup.proof import Proof
+from quarterdeck.backup.chain import BackupMoment, Chain, FullBackup, KeyHash
+from quarterdeck.backup.sources import live_hash
+from quarterdeck.backup.verifications import VerificationStore, VerifiedMoment
 from quarterdeck.concurrency import until_one_ends
-from quarterdeck.engine.background.backup import BackupState, may_record, record
+from quarterdeck.drivers.clients import open_etcd
+from quarterdeck.engine.background.backup import may_record, record
+from quarterdeck.engine.background.backup_report import BackupState
 from quarterdeck.engine.preflight.reach import require_plane_in_reach
 from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.workspace import leases, recorded
-from quarterdeck.engine.workspace.backups import OpenBackups, backup_keys, open_backups, scratch_folder
+from quarterdeck.engine.workspace.backups import OpenBackups, backup_keys, open_backups
+from quarterdeck.engine.workspace.belongings import secrets_of
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.open_plane import open_plane
-from quarterdeck.engine.workspace.restores import MAIN, etcd_programs, proven
+from quarterdeck.engine.workspace.restores import MAIN
+from quarterdeck.engine.workspace.verification import verify_moment
 from quarterdeck.errors import NotFound, PreconditionFailed, TimedOut
+from quarterdeck.model.clusters import Cluster
 from quarterdeck.stores.lease import hold_lease
 
 #: Seconds between two looks at the chain.
@@ -58,6 +66,8 @@ class BackupRange:
     fulls: int
     size_bytes: int
     whole_plane: bool
+    #: The newest verification of one of its revisions; None: none was verified.
+    verification: VerifiedMoment | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +89,7 @@ class Backups:
         self._home = home
         self._engine = engine
         self.restores = Restores(home, engine)
+        self.objects = BackedUpObjects(home, engine, self.restores)
 
     async def create(self, name: str, *, timeout: float = 600.0) -> TakenBackup:
         """Return once everything that was acknowledged before this call can be restored. The manager of the plane backs
@@ -111,23 +122,27 @@ class Backups:
         backups = await open_backups(self._home, plane)
         chain = await backups.chains.read()
         recipients = backups.deposit.recipients.keys
-        return BackupList(plane=name, store=backups.url, recipients=recipients, ranges=ranges_of(chain))
+        done = await VerificationStore(backups.store, backups.folder).list()
+        return BackupList(plane=name, store=backups.url, recipients=recipients, ranges=ranges_of(chain, done))
 
-    async def verify(self, name: str, *, to: str = "latest") -> Proof:
-        """Build the database of a moment, start an etcd on it, and compare revision, keys and hashes. Raises Corrupt
-        where they differ.
+    async def verify(self, name: str, *, to: str = "latest") -> VerifiedMoment:
+        """Build the database of a moment, start an etcd on it, and compare revision, keys and hashes; also with the
+        hash of a member, where the plane answers and still has that revision. Raises Corrupt where they differ.
         """
         plane = await recorded.existing(self._home.store, name)
         backups = await open_backups(self._home, plane)
         chain = await backups.chains.read()
         moment = await self.restores.moment(backups, chain, to)
-        programs = await etcd_programs(self._engine().upstream, plane)
-        target = scratch_folder(self._home.folder, name) / "verify.db"
-        await asyncio.to_thread(target.parent.mkdir, mode=0o700, parents=True, exist_ok=True)
-        try:
-            return await proven(backups, chain, moment, target, programs)
-        finally:
-            await asyncio.to_thread(target.unlink, missing_ok=True)
+        live = await self._live_hash(plane, moment)
+        return await verify_moment(self._home, self._engine().upstream, plane, backups, chain, moment, live)
+
+    async def _live_hash(self, plane: ControlPlane, moment: BackupMoment) -> KeyHash | None:
+        if not may_record(plane) or moment.full.epoch != plane.status.memory.epoch:
+            return None
+        async with AsyncExitStack() as stack:
+            etcd = open_etcd(await secrets_of(self._home.store, plane), stack)
+            urls = urls_in(memory_from_status(plane.status.memory), Cluster(moment.full.cluster))
+            return await live_hash(etcd, urls, moment.revision)
 
     async def key(self) -> tuple[Path, str]:
         """The file with the private key of this home's backups, and its public key."""
@@ -152,7 +167,7 @@ class Backups:
                 self._home.store, leases.lease_name(plane.name), engine.requester.name, wait=12.0, clocks=engine.clocks
             )
             guard = await stack.enter_async_context(lease)
-            await until_one_ends(wait(), record(self._home, plane.name, BackupState(), guard.check))
+            await until_one_ends(wait(), record(self._home, engine.upstream, plane.name, BackupState(), guard.check))
         return found[0]
 
 
@@ -175,17 +190,21 @@ async def _until_covered(plane: ControlPlane, backups: OpenBackups, epoch: int, 
             chain = await backups.chains.read(chain)
 
 
-def ranges_of(chain: Chain) -> tuple[BackupRange, ...]:
-    """What can be restored from a chain, the newest last."""
+def ranges_of(chain: Chain, verifications: Sequence[VerifiedMoment]) -> tuple[BackupRange, ...]:
+    """What can be restored from a chain, the newest last. ``verifications``: the newest one last."""
     clusters = sorted({(each.epoch, each.cluster) for each in chain.fulls})
     return tuple(
-        _range(chain, cluster, epoch, first, last)
+        _range(chain, verifications, cluster, epoch, first, last)
         for epoch, cluster in clusters
         for first, last in chain.ranges(cluster, epoch)
     )
 
 
-def _range(chain: Chain, cluster: str, epoch: int, first: int, last: int) -> BackupRange:
+def _range(
+    chain: Chain, verifications: Sequence[VerifiedMoment], cluster: str, epoch: int, first: int, last: int
+) -> BackupRange:
+    verified = [each for each in verifications if (each.cluster, each.epoch) == (cluster, epoch)]
+    verified = [each for each in verified if first <= each.revision <= last]
     fulls = [each for each in chain.fulls_of(cluster, epoch) if first <= each.revision <= last]
     its = [each for each in chain.increments_of(cluster, epoch) if first <= each.last <= last]
     times = [*((each.revision, each.at) for each in fulls), *((each.last, each.last_at) for each in its)]
@@ -200,4 +219,5 @@ def _range(chain: Chain, cluster: str, epoch: int, first: int, last: int) -> Bac
         fulls=len(fulls),
         size_bytes=sum(each.size_bytes for each in stored),
         whole_plane=cluster == MAIN and chain.belongings_at(last, epoch) is not None,
+        verification=verified[-1] if verified else None,
     )

@@ -14,6 +14,7 @@ from quarterdeck.api.site import Site
 from quarterdeck.backup.belongings import PlaneArchive, read_archive
 from quarterdeck.backup.build import opened as opened_object
 from quarterdeck.backup.chain import BackupMoment, Chain, ChainStore
+from quarterdeck.backup.kubernetes.object_changes import MomentDifference
 from quarterdeck.backup.moments import moment_at
 from quarterdeck.backup.objects.port import ObjectStore
 from quarterdeck.backup.proof import Proof
@@ -30,7 +31,8 @@ from quarterdeck.engine.workspace.backups import (
 )
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.restores import MAIN, restored_database
-from quarterdeck.errors import Conflict, Corrupt, InvalidInput, NotFound, PreconditionFailed
+from quarterdeck.engine.workspace.scratch_moments import moment_difference
+from quarterdeck.errors import Conflict, Corrupt, InvalidInput, NotFound, PreconditionFailed, QuarterdeckError
 from quarterdeck.model.epochs import BackupOrigin
 from quarterdeck.stores.port import Store, amend
 
@@ -55,6 +57,9 @@ class RestorePlan:
     at: datetime
     #: None: it was built by an earlier attempt, and proven then.
     proof: Proof | None
+    #: What happened to objects since, up to the newest moment of the backup; an error where that could not be read: it
+    #: need not keep anybody from restoring.
+    losses: MomentDifference | QuarterdeckError
 
     @property
     def lost(self) -> int | None:
@@ -194,7 +199,17 @@ class Restores:
             seen=max(memory.revision, chain.reached.revision if chain.reached.epoch == memory.epoch else 0),
             at=moment.at,
             proof=database.proof,
+            losses=await self._losses(plane, backups, chain, moment),
         )
+
+    async def _losses(
+        self, plane: ControlPlane, backups: OpenBackups, chain: Chain, moment: BackupMoment
+    ) -> MomentDifference | QuarterdeckError:
+        try:
+            newest = await self.moment(backups, chain, LATEST)
+            return await moment_difference(self._home, plane.name, backups, moment, newest)
+        except QuarterdeckError as error:
+            return error
 
 
 async def _here(store: Store, name: str) -> ControlPlane | None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from quarterdeck.api.belongings import Drill, DrillPhase, DrillStatus
+from quarterdeck.app.drill import plans
 from quarterdeck.app.drill.books import begun, close_books, closed, ended, with_status
 from quarterdeck.app.drill.plans import DrillPlan, planned_on, reported_by_manager
 from quarterdeck.drills import judgement
@@ -22,7 +23,9 @@ from quarterdeck.engine.workspace.belongings import drills_of
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Requester
 from quarterdeck.errors import QuarterdeckError
+from quarterdeck.model.faults import Fail
 from quarterdeck.stores.lease import hold_lease
+from quarterdeck.upstream.upstream import Upstream
 
 if TYPE_CHECKING:  # few users run drills, and a probe takes long to load
     from quarterdeck.app.drill.drill_course import Course
@@ -41,23 +44,38 @@ _RATE = 20.0
 _TOLD = 20
 
 
+async def planned(home: Home, name: str, wish: Wish, *, hold: float | None) -> DrillPlan:
+    """The plan of a drill, and the reasons against it. Changes nothing. See ``Quarterdeck.plan_drill``."""
+    if wish.fail is Fail.TOTAL_LOSS:
+        from quarterdeck.app.drill.restore_drill import restore_plan
+
+        return await restore_plan(home, name, wish)
+    return await plans.planned(home, name, wish, hold=hold)
+
+
 async def drilled(
     home: Home,
     name: str,
     wish: Wish,
     *,
     requester: Requester,
+    upstream: Callable[[], Upstream],
     hold: float | None = None,
     dangerous: bool = False,
     scheduled: bool = False,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Drill:
-    """Run a drill. See ``Quarterdeck.drill``."""
+    """Run a drill. ``upstream``: opened for what needs programs. See ``Quarterdeck.drill``."""
     await require_plane_in_reach(home, name)
     onlooker = StatusReader(home=home, name=name)
     async with hold_lease(home.store, LEASE, requester.name, wait=_STANDING_BY), AsyncExitStack() as stack:
         stack.push_async_callback(onlooker.close)
         await close_books(home, name, requester)
+        if wish.fail is Fail.TOTAL_LOSS:
+            from quarterdeck.app.drill.restore_drill import restore_drilled, restore_plan
+
+            its = await restore_plan(home, name, wish)
+            return await restore_drilled(home, upstream(), its, requester=requester, scheduled=scheduled, tell=tell)
         status = await onlooker.look()
         plan = await planned_on(home, wish, hold, status)
         plan.require(dangerous=dangerous)

@@ -14,7 +14,7 @@ from quarterdeck.api.conditions import ConditionType
 from quarterdeck.api.events import EventReason
 from quarterdeck.app.drill.drills import drilled
 from quarterdeck.drills.aim import Wish
-from quarterdeck.drills.schedule import AGAIN, due, proven
+from quarterdeck.drills.schedule import AGAIN, due, proven, restore_proven
 from quarterdeck.engine.background.tasks import BackgroundTask, Check, LongTask, ShortTurn, Work
 from quarterdeck.engine.notices.events import Happening
 from quarterdeck.engine.notices.troubles import MET, in_words
@@ -31,7 +31,14 @@ def drills_by(engine: Engine) -> Drills:
     """Drills that run in this process, next to its managers, which heal what breaks."""
 
     async def drill(name: str, fail: Fail) -> Drill:
-        return await drilled(engine.home, name, Wish(fail=fail), requester=engine.requester, scheduled=True)
+        return await drilled(
+            engine.home,
+            name,
+            Wish(fail=fail),
+            requester=engine.requester,
+            upstream=lambda: engine.upstream,
+            scheduled=True,
+        )
 
     return drill
 
@@ -57,6 +64,9 @@ class TellProven:
             return
         drills = await drills_of(plane.store, plane.name)
         await tell_condition(plane, ConditionType.DRILLED, proven(schedules, drills, self.now()) if schedules else None)
+        restores = [each for each in schedules if each.fail is Fail.TOTAL_LOSS]
+        shown = restore_proven(restores, drills, self.now()) if restores else None
+        await tell_condition(plane, ConditionType.RESTORE_PROVEN, shown)
 
 
 @dataclass(kw_only=True)
@@ -94,8 +104,9 @@ class MakeDrills:
 
 
 def _told(plane: Plane) -> bool:
-    """Whether the condition is set, though no drills may be scheduled any longer."""
-    return any(each.type == ConditionType.DRILLED for each in plane.resource.status.conditions)
+    """Whether a condition is set, though no drills may be scheduled any longer."""
+    kinds = (ConditionType.DRILLED, ConditionType.RESTORE_PROVEN)
+    return any(each.type in kinds for each in plane.resource.status.conditions)
 
 
 def _pause(plane: Plane, fail: Fail) -> timedelta:

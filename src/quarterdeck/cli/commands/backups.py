@@ -1,22 +1,30 @@
-"""Taking, listing and verifying backups."""
+"""Taking, listing and verifying backups, and looking into them."""
 
 from __future__ import annotations
 
+import json
 from typing import Annotated
 
 import typer
 
 from quarterdeck.api.output.backups import BackupKeyResult, BackupResult, BackupRow, BackupVerification
 from quarterdeck.app.backup.backups import BackupList, BackupRange
-from quarterdeck.cli.arguments import Name, OutputOption, UnnamedOption
-from quarterdeck.cli.context import Output, UnnamedOutput, go_inside
+from quarterdeck.app.backup.objects import BackedUpObject
+from quarterdeck.backup.verifications import VerifiedMoment
+from quarterdeck.cli.arguments import Name, OutputOption, UnnamedOption, Yes
+from quarterdeck.cli.bring_back_text import bring_back_lines, bring_back_result
+from quarterdeck.cli.context import ObjectOutput, Output, UnnamedOutput, err, go_inside, out, plain
 from quarterdeck.cli.durations import duration_option
 from quarterdeck.cli.groups import command, group
-from quarterdeck.cli.open_home import call
+from quarterdeck.cli.object_text import COLUMNS as OBJECT_COLUMNS
+from quarterdeck.cli.object_text import difference_lines, difference_result, sort_out
+from quarterdeck.cli.open_home import call, go_inside_to_drive
 from quarterdeck.cli.output import Column, done, show
 from quarterdeck.cli.readable import size, when
+from quarterdeck.cli.work import confirm
+from quarterdeck.yaml_text import dumped
 
-app = group("Take, list and verify the backups of a plane.")
+app = group("Take, list, verify and look into the backups of a plane.")
 
 _COLUMNS: tuple[Column[BackupRow], ...] = (
     Column("cluster", lambda row: row.cluster),
@@ -28,16 +36,34 @@ _COLUMNS: tuple[Column[BackupRow], ...] = (
     Column("fulls", lambda row: row.fulls),
     Column("size", lambda row: size(row.size_bytes)),
     Column("restores", lambda row: "whole plane" if row.whole_plane else "data"),
+    Column("verified", lambda row: _verified(row.verification)),
 )
 
+_MOMENT = "'latest', an etcd revision, or a time with its zone, such as 2026-01-31T12:00:00Z."
 #: The moment of a backup that a command is about.
-MomentOption = Annotated[
+MomentOption = Annotated[str, typer.Option("--to", metavar="MOMENT", help=f"The moment: {_MOMENT}")]
+AtOption = Annotated[str, typer.Option("--at", metavar="MOMENT", help=f"The moment: {_MOMENT}", show_default=False)]
+AndOption = Annotated[str, typer.Option("--and", metavar="MOMENT", help="The moment to compare it with.")]
+AllOption = Annotated[bool, typer.Option("--all", help="Also list events, leases and other records of programs.")]
+
+TypeArgument = Annotated[
     str,
-    typer.Option(
-        "--to",
-        metavar="MOMENT",
-        help="The moment: 'latest', an etcd revision, or a time with its zone, such as 2026-01-31T12:00:00Z.",
+    typer.Argument(
+        metavar="TYPE",
+        help="The resource type as kubectl takes it: plural, singular or short name, or PLURAL.GROUP.",
+        show_default=False,
     ),
+]
+ObjectArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="[NAMESPACE/]NAME", help="The object. Its namespace is 'default' if none is given.", show_default=False
+    ),
+]
+ApplyOption = Annotated[bool, typer.Option("--apply", help="Bring it back into the plane, after confirmation.")]
+FormatOption = Annotated[
+    ObjectOutput | None,
+    typer.Option("-o", "--output", help="Output format (default: yaml; with --apply, a sentence)."),
 ]
 
 
@@ -74,20 +100,83 @@ def list_(name: Name, output: OutputOption = Output.TABLE) -> None:
 @command(app, "backup verify alpha")
 def verify(name: Name, to: MomentOption = "latest", output: UnnamedOption = UnnamedOutput.TABLE) -> None:
     """Restore a backup in a scratch etcd on this machine, and compare revision, keys and hashes."""
-    proof = call(lambda face: face.backups.verify(name, to=to))
-    result = BackupVerification(
-        plane=name,
-        revision=proof.revision,
-        keys=proof.keys,
-        database_bytes=proof.size_bytes,
-        hashes_compared=proof.hashes,
-        duration_seconds=proof.seconds,
-    )
+    found = call(lambda face: face.backups.verify(name, to=to))
+    live = ", one of a member that serves now" if found.live else ""
     text = (
-        f"etcd revision {proof.revision:,} of plane {name} can be restored: {proof.keys:,} keys,"
-        f" {size(proof.size_bytes)}, {proof.hashes} hashes are those that the members had ({proof.seconds:.1f} s)"
+        f"etcd revision {found.revision:,} of plane {name} can be restored: {found.keys:,} keys,"
+        f" {size(found.database_bytes)}, {found.hashes} hashes are those that members had{live}"
+        f" ({found.duration_seconds:.1f} s)"
     )
-    done(result, output, text)
+    done(_verification(name, found), output, text)
+
+
+@command(app, "backup diff alpha --at 2026-01-31T12:00:00Z")
+def diff(
+    name: Name,
+    at: AtOption,
+    to: AndOption = "latest",
+    everything: AllOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """List the objects that were added, removed or changed between two moments."""
+    found = call(lambda face: face.backups.objects.diff(name, at=at, to=to))
+    chosen = sort_out(found.changes, everything=everything)
+    result = difference_result(name, found, chosen)
+    if output.for_people:
+        for line in difference_lines(found, chosen):
+            err.print(line, highlight=False, soft_wrap=True)
+    if output.for_people or output is Output.NAME:
+        show(result.objects, OBJECT_COLUMNS, output, empty="no object differs")
+    else:
+        done(result, UnnamedOutput(output.value), "")
+
+
+@command(
+    app,
+    "backup get alpha configmap default/settings --at 2026-01-31T12:00:00Z",
+    "backup get alpha configmap default/settings --at 2026-01-31T12:00:00Z --apply",
+)
+def get(
+    name: Name,
+    kind: TypeArgument,
+    object_: ObjectArgument,
+    at: AtOption,
+    apply: ApplyOption = False,
+    yes: Yes = False,
+    output: FormatOption = None,
+) -> None:
+    """Print an object as it was at a moment, without its managedFields, or bring it back into the plane.
+
+    An apiserver on a copy of the data decodes it, on this host; the plane is not touched. With --apply, an object that
+    is gone is created, without its uid and status. One that exists is changed by server-side apply: fields that were
+    added since stay.
+    """
+    if apply:
+        go_inside_to_drive(name)
+    found = call(lambda face: face.backups.objects.get(name, kind, object_, at=at))
+    if apply:
+        _bring_back(found, yes=yes, output=output)
+    elif output is ObjectOutput.JSON:
+        out.print_json(json.dumps({**found.document}))
+    else:
+        plain(dumped({**found.document}, sort_keys=False), end="")
+
+
+def _bring_back(found: BackedUpObject, *, yes: bool, output: ObjectOutput | None) -> None:
+    plan = call(lambda face: face.backups.objects.plan(found))
+    for line in bring_back_lines(plan):
+        plain(line, err)
+    action = "created" if not plan.uid else "unchanged" if plan.changes_nothing else "changed"
+    if not plan.changes_nothing:
+        asked = f"change {found.called} of plane" if plan.uid else f"create {found.called} in plane"
+        confirm(f"{asked} {found.plane}?", yes=yes)
+        call(lambda face: face.backups.objects.bring_back(plan))
+    text = f"{found.called} is {action}: it has what it had at revision {found.moment.revision:,}"
+    done(
+        bring_back_result(plan, action),
+        UnnamedOutput(output.value if output is not None else UnnamedOutput.TABLE),
+        text,
+    )
 
 
 @command(app, "backup key")
@@ -112,4 +201,22 @@ def _row(found: BackupList, each: BackupRange) -> BackupRow:
         fulls=each.fulls,
         size_bytes=each.size_bytes,
         whole_plane=each.whole_plane,
+        verification=_verification(found.plane, each.verification) if each.verification is not None else None,
     )
+
+
+def _verification(plane: str, found: VerifiedMoment) -> BackupVerification:
+    return BackupVerification(
+        plane=plane,
+        revision=found.revision,
+        verified_at=found.at,
+        keys=found.keys,
+        database_bytes=found.database_bytes,
+        hashes_compared=found.hashes,
+        live_hash_compared=found.live,
+        duration_seconds=found.duration_seconds,
+    )
+
+
+def _verified(found: BackupVerification | None) -> str:
+    return "-" if found is None else f"{when(found.verified_at)} (revision {found.revision:,})"

@@ -25,6 +25,7 @@ from quarterdeck.errors import InvalidInput
 from quarterdeck.model.components import Component
 from quarterdeck.model.faults import Fail
 
+_FAIL = "The kind of fault; with total-loss nothing fails, and the newest backup is restored beside the plane."
 _REPLICA = "The replica to hit (default: a different one each time; for slow-disk the etcd leader)."
 _HOLD = "How long the fault lasts at most (default: 30s; 2m for slow-disk, which takes long to detect)."
 app = group(
@@ -36,7 +37,7 @@ app = group(
 @command(app, "drill alpha --fail machine", "drill run alpha --fail unit --component etcd --hold 1m", name="run")
 def run_(
     name: Name,
-    fail: Annotated[Fail, typer.Option("--fail", help="The kind of fault.", show_default=False)],
+    fail: Annotated[Fail, typer.Option("--fail", help=_FAIL, show_default=False)],
     replica: Annotated[str, typer.Option(help=_REPLICA, show_default=False)] = "",
     component: Annotated[
         Component, typer.Option(parser=named, metavar=PROGRAM, help="The program to hit (for unit and hang).")
@@ -55,10 +56,13 @@ def run_(
     """
     if hold is not None and not 0 < hold <= 3600:
         raise InvalidInput("reading --hold", f"{hold:g} s is no time for a fault", "give more than 0 and at most 1h")
+    if hold is not None and fail is Fail.TOTAL_LOSS:
+        raise InvalidInput("reading --hold", "nothing fails in a drill of a total loss", "leave it out")
     go_inside_to_drive(name)
     wish = Wish(fail=fail, replica=replica, component=component, zone=zone)
     lasting = _planned(name, wish, hold, dangerous=dangerous)
-    confirm(f"have this fail now, for at most {lasting:g} s?", yes=yes)
+    if fail is not Fail.TOTAL_LOSS:
+        confirm(f"have this fail now, for at most {lasting:g} s?", yes=yes)
     made = _made(name, wish, hold, dangerous=dangerous)
     row = _row(made)
     emit(row, output, lambda: _print(row, output))
@@ -76,7 +80,10 @@ def list_(name: Name, output: OutputOption = Output.TABLE) -> None:
 
 
 def _print(made: DrillRow, output: Output) -> None:
-    table([made], _COLUMNS, wide=output is Output.WIDE)
+    if made.fail == Fail.TOTAL_LOSS:
+        table([made], _RESTORE_COLUMNS, wide=output is Output.WIDE)
+    else:
+        table([made], _COLUMNS, wide=output is Output.WIDE)
     for each in made.failures:
         err.print(f"[yellow]failed[/yellow] {escape(each.message)}", highlight=False, soft_wrap=True)
     for each in (*((made.message,) if made.message else ()), *map(str, made.left)):
@@ -132,6 +139,9 @@ def _row(drill: Drill) -> DrillRow:
         acknowledged=status.acknowledged,
         lost=status.lost,
         missed=status.missed,
+        recovery_point_seconds=status.lost_seconds,
+        recovery_time_seconds=status.restored,
+        equal_objects=status.objects if status.restored is not None else None,
         message=status.message or None,
         left=messages(status.left),
     )
@@ -167,4 +177,14 @@ _COLUMNS: tuple[Column[DrillRow], ...] = (
         "longest stall", lambda row: f"{1000 * row.longest_stall_seconds:.0f} ms" if _over(row) else None, wide=True
     ),
     Column("struck", lambda row: "; ".join(row.reasons), wide=True),
+    Column("recovery point", lambda row: _told(row.recovery_point_seconds), wide=True),
+    Column("recovery time", lambda row: _told(row.recovery_time_seconds), wide=True),
+)
+_RESTORE_COLUMNS: tuple[Column[DrillRow], ...] = (
+    Column("drill", lambda row: row.name),
+    Column("fail", lambda row: row.fail),
+    Column("result", lambda row: row.phase.lower()),
+    Column("recovery point", lambda row: _told(row.recovery_point_seconds)),
+    Column("recovery time", lambda row: _told(row.recovery_time_seconds)),
+    Column("equal objects", lambda row: row.equal_objects),
 )

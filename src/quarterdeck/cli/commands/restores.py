@@ -9,15 +9,17 @@ import typer
 
 from quarterdeck.api.output.backups import RestoreResult
 from quarterdeck.app.backup.restores import RestorePlan
+from quarterdeck.backup.kubernetes.object_changes import MomentDifference
 from quarterdeck.cli.arguments import Detach, EvenIfOthersLive, Name, OutputOption, Yes
 from quarterdeck.cli.commands.backups import MomentOption
 from quarterdeck.cli.context import Output, err, out
 from quarterdeck.cli.groups import command, group
+from quarterdeck.cli.object_text import losses_lines, losses_result
 from quarterdeck.cli.open_home import call, go_inside_to_drive
 from quarterdeck.cli.output import done, emit
 from quarterdeck.cli.readable import size, when
 from quarterdeck.cli.work import confirm, detach, follow
-from quarterdeck.errors import InvalidInput
+from quarterdeck.errors import InvalidInput, QuarterdeckError
 
 app = group()
 
@@ -109,6 +111,10 @@ def _lines(plan: RestorePlan) -> list[str]:
         said.append(f"lost: etcd revisions {first:,} to {last:,}, and what was written later")
     else:
         said.append("lost: nothing that was ever observed, except for writes after the backup")
+    if isinstance(plan.losses, QuarterdeckError):
+        said.append(f"which objects are lost is not known: {plan.losses}")
+    else:
+        said.extend(losses_lines(plan.losses))
     return said
 
 
@@ -119,5 +125,6 @@ def _result(plan: RestorePlan) -> RestoreResult:
         revision=plan.revision,
         backed_up_at=plan.at,
         lost_revisions=plan.lost,
+        losses=losses_result(plan.losses) if isinstance(plan.losses, MomentDifference) else None,
         store=plan.store,
     )

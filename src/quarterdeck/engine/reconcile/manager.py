@@ -55,7 +55,7 @@ def background_tasks_of(engine: Engine) -> tuple[BackgroundTask, ...]:
         ShortTurn(
             name="renewing certificates", turn=CertificateRenewal(home=engine.home, requester=engine.requester).turn
         ),
-        *backup_tasks(engine.home),
+        *backup_tasks(engine.home, engine.upstream),
     )
 
 

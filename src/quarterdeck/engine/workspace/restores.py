@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.plane.memory import memory_from_status
 from quarterdeck.backup.build import build
-from quarterdeck.backup.chain import BackupMoment, Chain
+from quarterdeck.backup.chain import BackupMoment, Chain, KeyHash
 from quarterdeck.backup.making import remove_left
 from quarterdeck.backup.proof import Proof, hashes_of, prove
 from quarterdeck.backup.revival import revive
@@ -62,11 +63,19 @@ async def restored_database(
 
 
 async def proven(
-    backups: OpenBackups, chain: Chain, moment: BackupMoment, target: Path, programs: EtcdPrograms
+    backups: OpenBackups,
+    chain: Chain,
+    moment: BackupMoment,
+    target: Path,
+    programs: EtcdPrograms,
+    *,
+    hashes: Sequence[KeyHash] = (),
 ) -> Proof:
-    """Build a database of a moment at ``target``, and prove it with a real etcd."""
+    """Build a database of a moment at ``target``, and prove it with a real etcd. ``hashes``: further ones that it must
+    have, besides those in the chain.
+    """
     await build(backups.store, moment, backups.keys.identities, target)
-    return await prove(target, moment.revision, hashes_of(chain, moment), programs)
+    return await prove(target, moment.revision, (*hashes_of(chain, moment), *hashes), programs)
 
 
 async def etcd_programs(upstream: Upstream, plane: ControlPlane) -> EtcdPrograms:

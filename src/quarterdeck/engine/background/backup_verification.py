@@ -1,0 +1,124 @@
+"""Verifying the newest backup of a plane on a schedule, and counting what is stored, while the plane is recorded."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol
+
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.backup.chain import Chain
+from quarterdeck.backup.collector import Subject
+from quarterdeck.backup.recording import FullReason, Now
+from quarterdeck.backup.sources import live_hash
+from quarterdeck.backup.verifications import VerificationStore, VerifiedMoment, due_at
+from quarterdeck.backup.writer import ChainWriter
+from quarterdeck.engine.workspace.backups import OpenBackups
+from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.verification import verify_moment
+from quarterdeck.errors import Corrupt, QuarterdeckError, Unavailable
+from quarterdeck.upstream.upstream import Upstream
+
+#: Seconds between two looks at what is stored.
+_COUNTING = 30.0
+#: Seconds until a verification that could not be carried out is tried again.
+_RETRYING = 600.0
+
+
+class VerificationEvents(Protocol):
+    """What is reported of the stored backups. All return at once."""
+
+    def stored_now(self, fulls: int, size_bytes: int) -> None:
+        """So many full backups are stored, and so many bytes in all."""
+        ...
+
+    def verified(self, verification: VerifiedMoment) -> None:
+        """A backup passed its verification, perhaps before this process began."""
+        ...
+
+    def damaged(self, error: QuarterdeckError) -> None:
+        """The newest backup did not pass. A new full backup is taken."""
+        ...
+
+    def not_verified(self, error: QuarterdeckError) -> None:
+        """The newest backup could not be verified. It is tried again."""
+        ...
+
+
+@dataclass(kw_only=True)
+class BackupVerifier:
+    """Verifies the newest backup of one cluster when it is due. ``plane``: as it is stored now; ``renew``: has a full
+    backup taken.
+    """
+
+    home: Home
+    upstream: Upstream
+    plane: Callable[[], ControlPlane]
+    backups: OpenBackups
+    writer: ChainWriter
+    subject: Subject
+    renew: Callable[[FullReason], bool]
+    told: VerificationEvents
+    now: Now
+    #: The object of the last full backup when a verification failed: the next one waits for another one.
+    _damaged: str | None = None
+
+    async def run(self) -> None:
+        """Verify until cancelled. An unavailable store is waited for; the recorder reports it."""
+        while True:
+            pause = _COUNTING
+            try:
+                chain = await self.writer.read()
+                self.told.stored_now(*_stored(chain))
+                if await self._due(chain):
+                    await self._verify(chain)
+            except Corrupt as error:
+                self._damaged = _last_full(self.writer.chain, self.subject)
+                self.told.damaged(error)
+            except QuarterdeckError as error:
+                if not isinstance(error, Unavailable):
+                    self.told.not_verified(error)
+                    pause = _RETRYING
+            await asyncio.sleep(pause)
+
+    async def _due(self, chain: Chain) -> bool:
+        every = self.plane().spec.backup.verify_every
+        subject = self.subject
+        fulls = chain.fulls_of(subject.cluster, subject.epoch)
+        if every is None or not fulls:
+            return False
+        if self._damaged is not None:
+            if _last_full(chain, subject) != self._damaged:
+                return True
+            self.renew(FullReason.DAMAGED)
+            return False
+        done = await VerificationStore(self.backups.store, self.backups.folder).list()
+        its = [each for each in done if (each.cluster, each.epoch) == (subject.cluster, subject.epoch)]
+        if its:
+            self.told.verified(its[-1])
+        since = min(each.at for each in fulls)
+        return self.now() >= due_at(its, since, timedelta(seconds=every))
+
+    async def _verify(self, chain: Chain) -> None:
+        subject = self.subject
+        moment = chain.latest(subject.cluster, subject.epoch)
+        live = await live_hash(subject.etcd, subject.urls(), moment.revision)
+        found = await verify_moment(self.home, self.upstream, self.plane(), self.backups, chain, moment, live)
+        self._damaged = None
+        self.told.verified(found)
+        await VerificationStore(self.backups.store, self.backups.folder).prune()
+
+
+def _stored(chain: Chain) -> tuple[int, int]:
+    stored = [
+        *(each.stored for each in chain.fulls),
+        *(each.stored for each in chain.increments),
+        *(each.stored for each in chain.belongings),
+    ]
+    return len(chain.fulls), sum(each.size_bytes for each in stored)
+
+
+def _last_full(chain: Chain, subject: Subject) -> str:
+    return chain.fulls_of(subject.cluster, subject.epoch)[-1].stored.name
