@@ -18,7 +18,7 @@ from quarterdeck.model.clusters import CALLED
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import Slot
 from quarterdeck.model.steps.plan import Plan
-from quarterdeck.model.steps.traffic import SetBackends
+from quarterdeck.model.steps.traffic import SetBackends, SetRecord
 from quarterdeck.planner.simulated import observe
 
 Budget = tuple[int, int, bool, bool]
@@ -154,7 +154,7 @@ class Explorer:
             ),
             number(state.clients),
             number((state.late, state.stamped)),
-            number((truth.former, truth.consent)),
+            number((truth.former, truth.consent, truth.standby)),
             number((state.refused, state.aside)),
         )
         known = self._numbers.get(key)
@@ -218,8 +218,10 @@ class Explorer:
             )
             _claim_strays_named(state, plan)
             _claim_alarms_named(state, plan)
-            # Nobody of an epoch that is over serves on: whose load balancer takes no others leads nowhere.
-            unlit = state.truth.memory.epoch and state.refused is not None and state.refused.kind is SetBackends
+            # Nobody of an epoch that is over serves on: a load balancer that takes no others leads nowhere, and a name
+            # that stays goes on leading to a site that is lost.
+            kept = state.refused is not None and state.refused.kind in (SetBackends, SetRecord)
+            unlit = state.truth.memory.epoch and kept
             claim(not astray(state.truth) or bool(unlit), "5: the name goes on leading nowhere")
             claim(number not in self._acts, f"10: tries for ever: {names(plan.now)}")
         except Broken as broken:

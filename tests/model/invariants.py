@@ -17,7 +17,8 @@ the budget, and where another one can come; nothing is killed but what hangs, or
 cordoned machine; (20) a volume is taken from no machine that answers, nor from a member that anybody counts on, keeps
 what is in it, stays in its zone, and is never open for writing on two machines; (21) controllers of two revisions that
 run one of them under two locks never run at the same time; (22) what only a person ends is named for a person as long
-as a quorum answers: a voter that belongs to no replica, an alarm CORRUPT, authentication (``explorer``).
+as a quorum answers: a voter that belongs to no replica, an alarm CORRUPT, authentication (``explorer``); (23) a standby
+is a learner that runs nothing but etcd, is never promoted, has a machine for itself, and is in place in the end.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from model.faulty import FaultyTruth
 from quarterdeck.model.clusters import CLUSTER, Cluster
 from quarterdeck.model.components import NAMED, Component, ReplicaChange
 from quarterdeck.model.endpoints import APISERVERS
-from quarterdeck.model.epochs import BackupOrigin, SurvivorOrigin
+from quarterdeck.model.epochs import BackupOrigin, StandbyOrigin, SurvivorOrigin
 from quarterdeck.model.membership import Health, MemberFact
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.seats import Slot
@@ -143,6 +144,7 @@ def _named(step: Step) -> str:
 def check_plan(world: World, plan: Plan) -> None:
     """What a plan may hold, given nothing but its observation."""
     _check_epochs(world, plan)
+    _check_standbys(world, plan)
     _check_plan(world, replace(plan, now=steps_of(plan.now, Cluster.MAIN)))
     for step in plan.now:
         if isinstance(step, ReviveUnit):
@@ -230,11 +232,32 @@ def _check_kubelets(world: World) -> None:
     claim(waited, "23: kube-controller-manager starts before kubelets had a chance to come back")
 
 
+def _check_standbys(world: World, plan: Plan) -> None:
+    """A standby gets nothing but a member that listens, and nothing else counts on its machine."""
+    names_of_them = {each.name for each in world.memory.standbys}
+    used = {each.machine for each in world.memory.replicas if busy(world, each)}
+    theirs = {each.machine for each in world.memory.standbys if busy(world, each)}
+    for step in (change for each in plan.now for change in flat(each)):
+        name = getattr(step, "replica", "")
+        if name in names_of_them:
+            claim(not isinstance(step, Promote | AttachVolumes), f"24: {_name(step)}, the standby")
+            runs = getattr(step, "component", Component.ETCD)
+            claim(runs == Component.ETCD, f"24: {_name(step)}, the standby")
+        if isinstance(step, TransferLeadership | SetBackends | LeadTo):
+            to = {step.to} if isinstance(step, TransferLeadership) else set(step.backends)
+            claim(not to & names_of_them, f"24: {_name(step)}, the standby")
+        if isinstance(step, DecideBootstrap):
+            claim(not names_of_them.intersection(step.replicas), "24: the standby founds the cluster")
+        if isinstance(step, PlaceReplica):
+            closed = used if step.standby else theirs
+            claim(step.machine not in closed, f"24: {step.replica} and the standby share machine {step.machine}")
+
+
 def _died(world: World) -> bool:
     """Whether what an epoch was to begin from is not there any more."""
     seed = world.memory.seeding
-    origin = seed.origin if seed is not None else None
-    fact = world.replica(origin.replica) if isinstance(origin, SurvivorOrigin) else None
+    source = seed.source if seed is not None else None
+    fact = world.replica(source) if source is not None else None
     return fact is not None and (fact.machine is not MachineState.UP or fact.has_data is False)
 
 
@@ -384,6 +407,9 @@ def _check_condemned(world: World, step: Condemn) -> None:
     if step.alone:
         _check_renewed(world, step)
         return
+    if record.standby:
+        _check_standby_condemned(world, step)
+        return
     if step.program:
         _check_unhealthy(world, step.replica, step.program)
         tried = {name for name, _ in world.memory.revived} | {_name(each.step) for each in world.failing}
@@ -397,7 +423,8 @@ def _check_condemned(world: World, step: Condemn) -> None:
         claim(world.now - since >= healing.after, f"18: {step.replica} is condemned too soon")
     lately = [when for _, when in world.memory.healed if world.now - when < healing.window]
     claim(len(lately) < healing.budget, f"18: {step.replica} is condemned beyond the budget")
-    others = [name for name in world.memory.given_up if world.member(name) is not None]
+    standing = {each.name for each in world.memory.standbys}
+    others = [name for name in world.memory.given_up - standing if world.member(name) is not None]
     claim(not others, f"18: {step.replica} is condemned while {others} is exchanged")
     rest = [each for each in world.membership.voters if each.replica != step.replica]
     sure = sum(each.health is Health.HEALTHY for each in rest) > len(rest) // 2
@@ -421,6 +448,21 @@ def _check_condemned(world: World, step: Condemn) -> None:
         )
     ]
     claim(not resting, f"18: {step.replica} is condemned while {resting} is started anew")
+
+
+def _check_standby_condemned(world: World, step: Condemn) -> None:
+    """What an observation must say before a standby is replaced: it is dead, or did not get well by a restart."""
+    healing, record, fact = world.settings.healing, world.memory.replica(step.replica), world.replica(step.replica)
+    member = world.member(step.replica)
+    unheard = member.health is Health.DOWN if member is not None else not record.listed
+    sick = record.restarted and member is not None and (unheard or bool(member.lagging))
+    claim(sick or (unheard and fact.machine is not MachineState.UP), f"18: {step.replica} is condemned, and is well")
+    lately = [when for _, when in world.memory.healed if world.now - when < healing.window]
+    claim(len(lately) < healing.budget, f"18: {step.replica} is condemned beyond the budget")
+    used = {each.machine for each in world.memory.replicas}
+    here = [each for each in world.machines if each.site == record.site and each.state is MachineState.UP]
+    free = [each.name for each in here if each.name not in used]
+    claim(bool(free), f"18: {step.replica} is condemned, and there is no machine")
 
 
 def _check_renewed(world: World, step: Condemn) -> None:
@@ -732,6 +774,13 @@ def _check_begin(before: FaultyTruth, step: Step) -> None:
         claim(before.elected is None or alone, f"17: epoch {step.epoch} begins, and a quorum lives")
         claim(before.replica(step.origin.replica).data, f"17: epoch {step.epoch} begins from nothing")
         return
+    if isinstance(step.origin, StandbyOrigin):
+        record = before.memory.replica(step.origin.standby)
+        claim(before.consent.standby and before.consent.epoch == step.epoch, "17: nobody asked for a failover")
+        claim(before.elected is None or alone, f"17: epoch {step.epoch} begins, and a quorum lives")
+        claim(alone or not _may_live_on(before), f"17: epoch {step.epoch} begins, and a quorum may live on")
+        claim(record.standby and before.replica(record.name).data, f"17: epoch {step.epoch} begins from nothing")
+        return
     restore = before.consent.restore
     consented = restore is not None and before.consent.epoch == step.epoch
     claim(consented, f"17: epoch {step.epoch} begins from a backup, and nobody has asked for it")
@@ -803,7 +852,8 @@ def _check_unit_and_member(before: FaultyTruth, step: Step, clients: Clients, cl
             claim(step.replica not in before.members, f"7: the member {step.replica} is released")
             events = before.of(Cluster.EVENTS).members
             claim(step.replica not in events, f"7: {step.replica}, a member of the events' cluster, is released")
-            claim(_as_many(before), f"7: {step.replica} is released before the exchange is done")
+            enough = record.standby or _as_many(before)
+            claim(enough, f"7: {step.replica} is released before the exchange is done")
         case _:
             pass
 
@@ -1067,12 +1117,14 @@ def check_done(truth: FaultyTruth, plan: Plan) -> None:
     wrong = {each.name for each in truth.memory.replicas if each.differs and each.name in truth.members}
     claim(not wrong, f"16: done, but {wrong} have other data than most")
     claim(len(keep) == len(truth.slots), f"10: done, but {len(keep)} replicas serve in {len(truth.slots)} slots")
-    claim(set(truth.members) == keep, f"10: done, but {set(truth.members) - keep} are members still")
+    standing = _check_standing(truth)
+    others = set(truth.members) - standing
+    claim(others == keep, f"10: done, but {others - keep} are members still")
     slow = {name for each in Cluster for name in truth.of(each).members if truth.of(each).lags(name)}
     claim(not slow or not truth.settings.healing.budget, f"10: done, but {slow} never catch up")
     why = why_not_done(truth, keep)
     claim(not why, f"14: done, but {why}")
-    left = {record.name for record in truth.memory.replicas} - keep
+    left = {record.name for record in truth.memory.replicas} - keep - standing
     there = {where for where, _ in (*truth.balancers, *truth.seconds)}
     unseen = {where for where in there if not truth.edge_answers(where)} | truth.dead_edges | truth.dead_seconds
     unseen |= {where for where in there & truth.twins if not truth.second_answers(where)}
@@ -1087,7 +1139,7 @@ def check_done(truth: FaultyTruth, plan: Plan) -> None:
         claim((where.site, where.zone) == (place.site, place.zone), f"12: done, but {name} is not in its zone")
     used = [truth.machine_of(name).name for name in keep]
     claim(len(used) == len(set(used)), "12: done, but two replicas share a machine")
-    for name in set(truth.members):
+    for name in others:
         runs = truth.replica(name).units.intersection(truth.programs.controllers)
         has = {each for each in truth.programs.of(truth.memory.replica(name).revision) if each.is_controller}
         claim(runs == has, f"10: done, but {name} runs {sorted(runs)} and is to run {sorted(has)}")
@@ -1100,6 +1152,32 @@ def check_done(truth: FaultyTruth, plan: Plan) -> None:
     claim(len(plan.leftovers) >= len(lost), f"10: done, but {lost} are left, and not all named")
     # One that went without anybody's hearing so may well be there still, for all that can be known.
     claim(len(plan.leftovers) == 0 or bool(left or behind or (known & unseen) - {door}), "10: leftovers that are none")
+
+
+def _check_standing(truth: FaultyTruth) -> set[str]:
+    """Done means that the standby that is asked for has all data, as far as it answers; that there is no other one that
+    answers; and that it runs nothing else. The names of those that stay.
+    """
+    there = {each.name for each in truth.memory.standbys}
+    slot = truth.standby
+    stays = {name for name in there if slot is not None and truth.site_of(name) == slot.site}
+    stays = stays & truth.members.keys() or {name for name in stays if not truth.memory.replica(name).listed}
+    for name in there:
+        claim(truth.replica(name).units <= {Component.ETCD}, f"23: done, but the standby {name} runs more than etcd")
+        member = truth.members.get(name)
+        claim(member is None or member.learner, f"23: done, but the standby {name} votes")
+    well = {name for name in stays & set(truth.following) if not truth.members[name].behind}
+    up = [each for each in truth.machines if each.power is Power.ON and each.name not in truth.unreachable]
+    answer = slot is not None and any(each.site == slot.site for each in up)
+    dark = bool(truth.cuts) or any(not truth.answers(name) for name in stays)
+    claim(bool(well) or slot is None or dark or not answer, "23: done, but there is no standby that has the data")
+    for name in well if not dark else ():
+        _check_shape(truth, name)
+    mine = [truth.machine_of(name).name for name in there if name in truth.members]
+    others = {each.machine for each in truth.memory.replicas if each.name in truth.members.keys() - there}
+    shared = set(mine) & others
+    claim(not shared, f"23: done, but a standby shares {shared}")
+    return stays
 
 
 def _check_twin(truth: FaultyTruth, door: str) -> None:

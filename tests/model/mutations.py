@@ -27,6 +27,7 @@ from model.searches import (
     ROUND_ROBIN,
     SEED,
     SHARED,
+    STANDBY,
     STRANGE,
     TWINS,
     Search,
@@ -53,6 +54,7 @@ from quarterdeck.planner import (
     revisions,
     rolling_restart,
     stage,
+    standbys,
     unhealthy_programs,
 )
 from quarterdeck.planner.outcome import RuleOutcome
@@ -65,6 +67,7 @@ from quarterdeck.planner.rules import (
     release,
     replica_programs,
     rollout,
+    standby,
     traffic,
     upkeep,
 )
@@ -145,6 +148,34 @@ def _nothing(_: View) -> RuleOutcome:
 def _may_drain(patch: Patch, mutated: Callable[[View], bool]) -> None:
     for module in (traffic, replica_programs):
         patch.setattr(module, "may_drain", mutated)
+
+
+# --- the standby ----------------------------------------------------------------------------------------------------
+
+
+def the_standby_is_promoted_with_the_others(patch: Patch) -> None:
+    def promote(view: View) -> RuleOutcome:
+        ready = [(each, view.whole.member(each.name)) for each in standbys.standbys(view.whole)]
+        steps = tuple(
+            Promote(site=each.site, why="", replica=each.name, member=member.id)
+            for each, member in ready
+            if member is not None and standbys.follows(view.whole, each)
+        )
+        return RuleOutcome(steps) if steps else membership.promote(view)
+
+    _rule(patch, membership.promote, promote)
+
+
+def the_standby_stays_where_the_plane_has_it_no_longer(patch: Patch) -> None:
+    _rule(patch, standby.leave, _nothing)
+
+
+def the_standby_keeps_its_revision(patch: Patch) -> None:
+    patch.setattr(standby, "_behind", lambda *_: False)
+
+
+def a_standby_that_hangs_is_left_alone(patch: Patch) -> None:
+    patch.setattr(standbys, "is_sick", lambda *_: False)
 
 
 # --- members --------------------------------------------------------------------------------------------------------
@@ -949,4 +980,8 @@ MUTATIONS = (
     Mutation(the_name_keeps_who_is_to_rest, 10, ROUND_ROBIN[3]),
     Mutation(what_a_failing_step_claims_is_not_held_back, 10, REFUSED_BACK),
     Mutation(a_failing_step_holds_back_all, 10, REFUSED),
+    Mutation(the_standby_is_promoted_with_the_others, 24, STANDBY[0]),
+    Mutation(the_standby_stays_where_the_plane_has_it_no_longer, 10, STANDBY[1]),
+    Mutation(the_standby_keeps_its_revision, 10, STANDBY[3]),
+    Mutation(a_standby_that_hangs_is_left_alone, 10, STANDBY[11]),
 )

@@ -35,6 +35,8 @@ def least_of(search: Search) -> int:
     """The least number of states."""
     if search.to is None and (search.broken or search.hangs):
         return 60 if search.replicas > 1 else 15  # where etcd alone was started there is little that can happen
+    if search.standby:
+        return 100
     if search.healing is not None or Kind.ALTERED in (search.kinds or ()):
         return 8 if search.still else 300
     if search.sample is not None:
@@ -60,7 +62,7 @@ def missing_of(search: Search) -> frozenset[Kind] | None:
     """The classes of faults that it does not see (None: that depends)."""
     if not search.faults:
         return frozenset(Kind)
-    if search.healing is not None or search.direct or search.promoted or search.wish == OTHERWISE:
+    if search.standby or search.healing is not None or search.direct or search.promoted or search.wish == OTHERWISE:
         return None
     if search.to is None and (search.broken or search.hangs):
         return None

@@ -10,6 +10,7 @@ from model.invariants import claim, healthy_at, names
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.steps.base import Step
+from quarterdeck.model.steps.clusters import WithdrawConsent
 from quarterdeck.model.steps.healing import Condemn
 from quarterdeck.model.steps.members import (
     AddLearner,
@@ -91,6 +92,8 @@ def _thing(step: Step) -> object:
         return "room", step.cluster
     if isinstance(step, NoteProven):
         return "revision", step.revision
+    if isinstance(step, WithdrawConsent):
+        return "consent"
     if isinstance(step, AddLearner | Promote | RemoveMember | TransferLeadership | Swap):
         return step.cluster
     return Refusal.of(step).replica, Refusal.of(step).site, Refusal.of(step).component, isinstance(step, StopBalancer)
@@ -124,6 +127,7 @@ def claim_others(truth: FaultyTruth, refused: Refusal, *, straight: bool) -> Non
     # Where clients are led to now, they must be led on from there.
     apart = refused.kind in (SetBackends, StopBalancer) and refused.site not in (door, truth.record)
     if (apart and straight) or refused.kind is ReleaseReplica:
-        here = all(truth.site_of(name) == site for name in truth.members)
+        standbys = {each.name for each in truth.memory.standbys}
+        here = all(truth.site_of(name) == site for name in truth.members if name not in standbys)
         done = here and healthy_at(truth, truth.slots) and truth.quorum_site == site and truth.record == door
         claim(done, f"10: the plane is not at {site} for {refused}")

@@ -15,6 +15,7 @@ from model.worlds import (
     NEW,
     ZONES,
     Endpoint,
+    beside,
     changing,
     creating,
     empty,
@@ -49,7 +50,8 @@ class Search:
     ``mended``: whether what broke may be repaired; ``sample``: how much of it is searched (None: all); ``wish``: the
     only thing that the user may want instead (None: anything).
     ``healing``: the bounds of healing (None: there is none), ``still``: all stays at east and nothing is asked for,
-    ``there``: the machines of east then (none: two a zone); ``named``: the replicas of which a person wants others.
+    ``there``: the machines of east then (none: two a zone); ``named``: the replicas of which a person wants others;
+    ``standby``: the site of the standby, which is in place when the search begins ("": none).
     """
 
     replicas: int
@@ -80,6 +82,7 @@ class Search:
     still: bool = False
     there: tuple[str, ...] = ()
     named: frozenset[str] = frozenset()
+    standby: str = ""
 
     def __str__(self) -> str:
         between = f"{self.faults} faults{' and data loss' * self.data_loss}, {self.wishes} wishes"
@@ -106,6 +109,7 @@ class Search:
         between += f", healed {self.healing.budget} times at most" if self.healing else ""
         between += f" on {' '.join(self.there)}" if self.there else ""
         between += "" if self.mended or not self.healing else ", for good"
+        between += f", a standby at {self.standby}" if self.standby else ""
         between += f", a sample with seed {self.sample.seed}" if self.sample else ""
         match self.to:
             case _ if self.still:
@@ -123,6 +127,8 @@ class Search:
 
     def start(self) -> State:
         truth = self._truth()
+        if self.standby:
+            truth = beside(truth, self.standby)
         if self.healing is not None:
             truth = replace(truth, settings=replace(truth.settings, healing=self.healing))
         return State(truth, faults=self.faults, wishes=self.wishes)
@@ -175,6 +181,9 @@ class Search:
             there = wanted(site, self.to or self.replicas)
             return tuple(Wish(OTHERWISE, there, direct=each) for each in (not self.direct, self.direct))
         match self.to:
+            case _ if self.still and self.standby:
+                there = wanted("east", self.replicas)
+                return Wish("no standby", there, standby=""), Wish("another standby", there, standby="north")
             case _ if self.still:
                 return Wish("west", wanted("west", self.replicas)), Wish("two more", wanted("east", self.replicas + 2))
             case None if self.broken or self.hangs:
@@ -584,6 +593,29 @@ BY_HAND = (
 CHANGED = Search(replicas=1, to=1, faults=1, wishes=1)
 BACK, NORTH = (replace(CHANGED, wish=each.name) for each in CHANGED.wish_for())
 #: What every run of the tests searches: the biggest first, so that two workers end at about the same time.
+#: A standby at another site, which a move, a roll, a replacement, healing or an alarm neither waits for nor loses; and
+#: which moves where the plane goes to its site (west), or where the user wants it elsewhere.
+STANDBY = (
+    Search(replicas=3, to=3, wishes=1, standby="north"),
+    Search(replicas=1, to=1, faults=1, data_loss=True, standby="west"),
+    sampled(Search(replicas=3, to=3, faults=1, wishes=1, data_loss=True, standby="west"), SEED),
+    Search(replicas=3, to=3, change=_restarts(Component.ETCD), wishes=1, standby="west"),
+    sampled(Search(replicas=3, to=3, change=_restarts(Component.ETCD), faults=1, data_loss=True, standby="west"), SEED),
+    fewer(Search(replicas=3, to=3, change=ANEW, faults=1, data_loss=True, standby="west")),
+    fewer(Search(replicas=1, to=3, change=ReplicaChange(), faults=1, wishes=1, data_loss=True, standby="west")),
+    fewer(Search(replicas=3, to=None, faults=1, wishes=1, standby="north")),
+    Search(replicas=3, to=0, faults=1, standby="north"),
+    Search(replicas=3, to=3, still=True, healing=HEALED, faults=1, kinds=DEATHS, standby="west"),
+    struck(Search(replicas=3, to=3, still=True, healing=HEALED, faults=2, data_loss=True, standby="west")),
+    struck(Search(replicas=3, to=3, still=True, healing=HEALED, faults=2, kinds=DEATHS | HANGS_ONCE, standby="west")),
+    Search(replicas=3, to=3, still=True, healing=LAGGED, faults=1, kinds=SLOW, mended=False, standby="west"),
+    Search(replicas=3, to=3, faults=1, kinds=FULL, standby="west"),
+    sampled(Search(replicas=3, to=3, faults=1, kinds=MEMBERSHIP_BY_HAND, standby="north"), SEED),
+    Search(replicas=3, to=3, faults=1, kinds=frozenset({Kind.REFUSED}), standby="west"),
+    Search(replicas=3, to=3, still=True, wishes=1, faults=1, data_loss=True, standby="west"),
+)
+
+
 SEARCHES = (
     denser(BACK, SEED),
     denser(NORTH, SEED),
@@ -613,6 +645,7 @@ SEARCHES = (
     *HEALS_EVENTS,
     *HEALS_SLOW,
     *BY_HAND,
+    *STANDBY,
     Search(replicas=3, to=3, faults=1, kinds=frozenset({Kind.REFUSED})),
     Search(replicas=1, to=1, faults=1, wishes=1, kinds=frozenset({Kind.REFUSED}), mended=False),
     *NO_ROOM,
@@ -641,6 +674,7 @@ SMOKE = frozenset(
         *(family[0] for family in (FIRST, HANDED, HEALS, HEALS_PROGRAMS, HEALS_EVENTS, HEALS_SLOW, BY_HAND)),
         *(family[0] for family in (NO_ROOM, DIFFERS, PEOPLE, STRANGE, DISABLED, LOOPING, FLOATING, PROMOTED)),
         HEALS_AMID[3],
+        STANDBY[0],
         TWINS[2],
         SHARED[1],
         ROUND_ROBIN[1],

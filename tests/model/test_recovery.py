@@ -16,7 +16,7 @@ from model.invariants import Broken
 from model.kinds import Kind
 from model.stories import until
 from model.walk import Planner, State, Walker
-from model.worlds import empty, settled
+from model.worlds import beside, empty, settled, wanted
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.epochs import BackupOrigin, Consent, EventsPoint, RestorePoint
@@ -210,6 +210,63 @@ def test_a_planner_that_starts_controllers_before_kubelets_are_back_is_found() -
         )
 
 
+#: A person fails over to the standby.
+FAILOVER = Consent(epoch=1, standby=True)
+
+
+def failed_over(power: Power, consent: Consent = FAILOVER, *, gone: int = 3, apart: bool = False) -> FaultyTruth:
+    """A plane with a standby at west, of whose machines at east so many are in that state, and which the user wants at
+    west.
+    """
+    truth = replace(empty("east", 3), programs=having(events=("",) if apart else ()))
+    truth = beside(settled(truth), "west")
+    lost = {truth.machine_of(each.name).name for each in truth.memory.replicas if each.site == "east"}
+    lost = frozenset(sorted(lost)[:gone])
+    machines = tuple(replace(each, power=power) if each.name in lost else each for each in truth.machines)
+    edges = frozenset({"east"}) if gone == 3 else frozenset[str]()
+    checked = tuple(each for each in truth.checked if each[0] not in edges)
+    lost_site = replace(truth, machines=machines, dead_edges=edges, checked=checked)
+    return tick(replace(lost_site, consent=consent, slots=wanted("west", 3), standby=None))
+
+
+@pytest.mark.parametrize("faults", [*smoke(0), pytest.param(1, marks=pytest.mark.soak)])
+def test_a_site_is_lost_and_its_plane_fails_over_to_the_standby(faults: int) -> None:
+    """Its machines may come back at any moment."""
+    explorer = searched(failed_over(Power.OFF), faults=faults)
+    print(f"{explorer.states:,} states, {explorer.walker.steps:,} steps")
+    assert explorer.states > 20
+
+
+def test_a_failover_ends_at_the_site_of_the_standby_without_the_old_replicas() -> None:
+    truth = settled(failed_over(Power.OFF))
+    assert truth.memory.epoch == 1
+    assert {truth.site_of(name) for name in truth.members} == {"west"}
+    assert truth.record == "west"
+    back = replace(truth, machines=tuple(replace(each, power=Power.ON) for each in truth.machines))
+    back = settled(replace(back, dead_edges=frozenset()))
+    assert {truth.site_of(each.name) for each in back.memory.replicas} == {"west"}
+    assert {each.site for each in back.memory.kept} == {"east", "west"}  # the data of the standby is kept as well
+
+
+def test_a_plane_whose_events_are_apart_fails_over() -> None:
+    assert searched(failed_over(Power.OFF, apart=True), faults=0).states > 20
+
+
+def test_a_majority_that_does_not_answer_may_live_on_so_that_nothing_fails_over() -> None:
+    truth = failed_over(Power.FROZEN)
+    now = plan(observe(truth))
+    assert not any(isinstance(step, BeginEpoch) for step in now.now)
+    assert any("two epochs must never serve at once" in str(wait) for wait in now.waiting)
+    assert searched(replace(truth, consent=replace(FAILOVER, even_if_others_live=True)), faults=0).states > 20
+
+
+def test_a_quorum_that_answers_is_moved_and_the_consent_to_the_failover_ends() -> None:
+    truth = settled(failed_over(Power.OFF, gone=1))
+    assert truth.memory.epoch == 0
+    assert not truth.consent.standby
+    assert {truth.site_of(name) for name in truth.members} == {"west"}
+
+
 def without_a_fence(world: World) -> Plan:
     """What comes back of a former epoch runs on."""
     now = plan(world)
@@ -231,6 +288,18 @@ def without_keeping(world: World) -> Plan:
 def test_a_planner_that_does_not_keep_epochs_apart_is_found(planner: Planner) -> None:
     with pytest.raises(Broken, match=r"^17:"):
         searched(lost(Power.OFF, Consent(epoch=1)), faults=0, planner=planner)
+
+
+def at_once(world: World) -> Plan:
+    """A plane fails over as soon as its quorum is not seen."""
+    return plan(replace(world, consent=Consent(epoch=1, standby=True, even_if_others_live=True)))
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("asked", [Consent(), FAILOVER], ids=["nobody asked", "others may live"])
+def test_a_planner_that_fails_over_without_consent_is_found(asked: Consent) -> None:
+    with pytest.raises(Broken, match=r"^17:"):
+        searched(failed_over(Power.FROZEN, asked), faults=0, planner=at_once)
 
 
 def before_anybody_asks(world: World) -> Plan:

@@ -13,7 +13,7 @@ from model.invariants import check_blind, check_calm, check_cut, check_plan, che
 from model.kinds import ASKED_FOR, Fault, Kind
 from model.looks import mixed_looks
 from model.refusals import Refusal, check_held_back, ranked
-from model.worlds import normal, ranks
+from model.worlds import normal, ranks, standing
 from quarterdeck.model.seats import Slot
 from quarterdeck.model.steps.base import Note, Step
 from quarterdeck.model.steps.members import (
@@ -47,13 +47,15 @@ MOST_SUBSETS = 4
 @dataclass(frozen=True, slots=True)
 class Wish:
     """What the user may ask for instead at any moment: other slots, or another revision (None: the same), or (``slots``
-    empty) that the plane goes. ``direct``: whether its name is to lead to apiservers themselves (None: as it does).
+    empty) that the plane goes. ``direct``: whether its name is to lead to apiservers themselves (None: as it does);
+    ``standby``: the site of the standby ("": none; None: as it is).
     """
 
     name: str
     slots: tuple[Slot, ...] = ()
     revision: str | None = None
     direct: bool | None = None
+    standby: str | None = None
 
     def of(self, truth: FaultyTruth) -> FaultyTruth:
         """The truth once it was asked for."""
@@ -65,6 +67,7 @@ class Wish:
             revision=truth.revision if self.revision is None else self.revision,
             direct=truth.direct if self.direct is None else self.direct,
             condemned=(),
+            standby=truth.standby if self.standby is None else standing(self.standby),
         )
 
 

@@ -30,6 +30,35 @@ def wanted(site: str, replicas: int) -> tuple[Slot, ...]:
     return slots(site=site, zones=ZONES, replicas=replicas)
 
 
+def standing(site: str) -> Slot | None:
+    """The slot of a standby at a site; None: there is none."""
+    return Slot(site=site, zone="") if site else None
+
+
+def beside(truth: FaultyTruth, site: str) -> FaultyTruth:
+    """The same truth, with a standby at a site: in place already before what is asked for now, but for a new plane."""
+    there = truth.memory.replicas
+    if not there:
+        return replace(truth, standby=standing(site))
+    before = replace(
+        truth,
+        slots=wanted(there[0].site, len(there)),
+        revision=there[0].revision,
+        deleting=False,
+        condemned=(),
+        standby=standing(site),
+    )
+    to = there[0].site if truth.slots[0].site == site else site  # a standby is never where the plane is
+    return replace(
+        settled(before),
+        standby=standing(to),
+        slots=truth.slots,
+        revision=truth.revision,
+        deleting=truth.deleting,
+        condemned=truth.condemned,
+    )
+
+
 def machines(*sites: str, per_zone: int = 2) -> tuple[SimMachine, ...]:
     return tuple(
         SimMachine(name=f"{site}-{zone}{number}", site=site, zone=zone)
@@ -228,10 +257,13 @@ def _aged(full: Full | None, now: float, oldest: float) -> Full | None:
 def _normal_healing(memory: Memory, truth: FaultyTruth) -> Memory:
     """What was condemned too long ago to count is forgotten; since when one is condemned decides nothing."""
     healing = truth.settings.healing
+    longest = max(healing.after, healing.later)
+    if truth.standby is not None:  # it is restarted before it is replaced
+        longest = max(longest, 2 * max(healing.hung, healing.lagging, truth.settings.start))
     lately, revived = (ages(each, truth.now, healing.window) for each in (memory.healed, memory.revived))
     return replace(
         memory,
-        down=ages(memory.down, truth.now, max(healing.after, healing.later)),
+        down=ages(memory.down, truth.now, longest),
         condemned=tuple(sorted((replace(each, since=0.0) for each in memory.condemned), key=lambda one: one.replica)),
         healed=tuple(entry for entry in lately if entry[1] > -healing.window),
         unhealthy=ages(

@@ -40,6 +40,7 @@ from quarterdeck.app.backup.objects import BackedUpObjects
 from quarterdeck.app.backup.restores import Restores
 from quarterdeck.app.drains import Drain
 from quarterdeck.app.etcd.care import EtcdCare
+from quarterdeck.app.etcd.failover import LostSite
 from quarterdeck.app.looks import Looks
 from quarterdeck.app.nodes import WorkerNodes
 from quarterdeck.app.plane_status import summary
@@ -97,6 +98,19 @@ LOST = LostQuorum(
     loss="nothing is known to be lost",
     dead=("east-2",),
     cut_off=("east-3",),
+    others_may_live=False,
+)
+LOST_SITE = LostSite(
+    name="demo",
+    epoch=1,
+    to="west",
+    replica="west-4",
+    machine="west-a1",
+    revision=7,
+    seen=9,
+    loss="etcd revisions 8 to 9",
+    dead=("east-1", "east-2", "east-3"),
+    cut_off=(),
     others_may_live=False,
 )
 HELD = SetHeld(
@@ -213,6 +227,7 @@ def _looks(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Looks, "watching", watching)
     patch.setattr(Looks, "replicas", answer((REPLICA,)))
     patch.setattr(Looks, "lost_quorum", answer(LOST))
+    patch.setattr(Looks, "lost_site", answer(LOST_SITE))
     patch.setattr(Looks, "controllers", answer((HELD,)))
     patch.setattr(Looks, "verify", answer(VERIFICATION))
     patch.setattr(Looks, "drills", answer((DRILL,)))
@@ -254,6 +269,7 @@ def _changes(patch: pytest.MonkeyPatch) -> None:
     disarming = Disarming(plane="demo", alarms=((Cluster.MAIN, AlarmKind.NOSPACE),))
     patch.setattr(EtcdCare, "plan_disarming", answer(disarming))
     patch.setattr(EtcdCare, "disarm", nothing)
+    patch.setattr(EtcdCare, "fail_over", nothing)
     patch.setattr(EtcdCare, "disable_authentication", nothing)
 
 

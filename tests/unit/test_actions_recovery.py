@@ -15,7 +15,7 @@ from quarterdeck.actions.addresses import candidates, peer_url
 from quarterdeck.actions.carry_out import carry_out
 from quarterdeck.actions.status import write_memory
 from quarterdeck.actions.units import _begins_without_data, token_of
-from quarterdeck.api.controlplane import NewEpoch
+from quarterdeck.api.plane.epochs import NewEpoch
 from quarterdeck.components.etcd import BUMP
 from quarterdeck.engine.observation.observe_etcd import EtcdObserver
 from quarterdeck.errors import PreconditionFailed, Unavailable

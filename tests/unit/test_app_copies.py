@@ -19,8 +19,9 @@ from support.restoring_lab import URL, RestoringLab
 from support.small_plane import secrets
 
 from quarterdeck.api.belongings import PlaneSecrets
-from quarterdeck.api.controlplane import ControlPlane, NewEpoch, RestoreFrom, new_control_plane
+from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.operation import OperationType
+from quarterdeck.api.plane.epochs import NewEpoch, RestoreFrom
 from quarterdeck.api.site import Site
 from quarterdeck.app.backup import copies, restores
 from quarterdeck.app.backup.copied_plane import CopyRequest, copied_plane

@@ -15,7 +15,8 @@ from support.golden import Golden
 from support.resources import with_spec
 
 from quarterdeck.api.apply import applied_plane
-from quarterdeck.api.controlplane import ControlPlane, NewEpoch, RecoveryPolicy, new_control_plane
+from quarterdeck.api.controlplane import ControlPlane, RecoveryPolicy, new_control_plane
+from quarterdeck.api.plane.epochs import NewEpoch
 from quarterdeck.app import LostQuorum, Quarterdeck, Requester, Survivor
 from quarterdeck.app.etcd.recovery import _differ, _hashes, _required
 from quarterdeck.cli.commands.recovery import _lines

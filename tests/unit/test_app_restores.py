@@ -22,7 +22,8 @@ from support.restoring_lab import RestoringLab as Lab
 from support.templates import template
 
 from quarterdeck.api.belongings import PlaneSecrets
-from quarterdeck.api.controlplane import ControlPlane, NewEpoch, RestoreEvents, RestoreFrom, new_control_plane
+from quarterdeck.api.controlplane import ControlPlane, new_control_plane
+from quarterdeck.api.plane.epochs import NewEpoch, RestoreEvents, RestoreFrom
 from quarterdeck.api.plane.etcd import Etcd, Events
 from quarterdeck.api.plane.memory import memory_from_status, memory_to_status
 from quarterdeck.api.revision import ReplicaRevision

@@ -69,6 +69,7 @@ ARGUMENTS: dict[tuple[str, str], tuple[str, ...]] = {
     ("history", ""): ("demo",),
     ("abort", ""): ("demo", "--yes"),
     ("recover", ""): ("demo", "--yes"),
+    ("failover", ""): ("demo", "--to", "west", "--yes"),
     ("restore", ""): ("demo", "--yes"),
     ("backup create", ""): ("demo",),
     ("backup list", ""): ("demo",),

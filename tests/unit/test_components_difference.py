@@ -58,6 +58,7 @@ CHANGED: Mapping[str, ReplicaTemplate] = {
     "kubernetes_version": template(kubernetes_version="v1.35.1"),
     "etcd.version": etcd(version="3.5.31"),
     "etcd.quota_bytes": etcd(quota_bytes=2**30),
+    "etcd.snapshot_catchup_entries": etcd(snapshot_catchup_entries=50_000),
     "etcd.heartbeat_milliseconds": etcd(heartbeat_milliseconds=150),
     "etcd.election_milliseconds": etcd(election_milliseconds=2_000),
     "etcd.storage_class": etcd(storage_class="fast"),
@@ -227,6 +228,19 @@ def test_a_member_of_the_events_etcd_is_rendered_before_its_replica_is_of_the_re
     back = Revisions(goal="off", templates={"off": BEFORE, "on": separate})
     assert back.events("off") == EVENTS
     assert back.programs.having(Component.EVENTS_ETCD) == {"on"}
+
+
+@pytest.mark.parametrize(
+    ("version", "flag"),
+    [("3.6.5", "--snapshot-catchup-entries=50000"), ("3.5.21", "--experimental-snapshot-catchup-entries=50000")],
+)
+def test_members_of_a_plane_with_a_standby_keep_more_of_the_log_and_are_restarted_for_it(
+    version: str, flag: str
+) -> None:
+    former, after = etcd(version=version), etcd(version=version, snapshot_catchup_entries=50_000)
+    assert flag in units_of(after)[Component.ETCD].argv
+    assert not any("catchup" in each for each in units_of(former)[Component.ETCD].argv)
+    assert change(former, after).restart == MEMBER
 
 
 def test_long_values_are_told_by_their_hash(golden: Golden) -> None:

@@ -17,7 +17,7 @@ from quarterdeck.components.etcd import DATA, DATABASE, restoring
 from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.model.capabilities import Job
 from quarterdeck.model.clusters import MEMBER, Cluster
-from quarterdeck.model.epochs import BackupOrigin, SurvivorOrigin
+from quarterdeck.model.epochs import BackupOrigin, StandbyOrigin, SurvivorOrigin
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps.clusters import DeleteKept, ReleaseMember, RestoreMember, WithdrawConsent
 from quarterdeck.model.units import Program
@@ -54,7 +54,7 @@ async def restore_member(plane: Plane, step: RestoreMember, _: World) -> None:
     if memory.replica(record.name).started or seed is None or seed.founder != record.name:
         raise PreconditionFailed(doing, f"{record.name} already has data", "see 'status'")
     match step.origin:
-        case SurvivorOrigin(replica=survivor):
+        case SurvivorOrigin(replica=survivor) | StandbyOrigin(standby=survivor):
             restoring = _Restoring(plane, record, step.cluster, doing)
             await restoring.from_survivor(plane.memory.replica(survivor))
         case BackupOrigin() as backup:

@@ -19,6 +19,7 @@ from quarterdeck.api.plane.backup import BackupSettings, BackupStatus
 from quarterdeck.api.plane.controllers import CloudControllerManager, ControllerSets
 from quarterdeck.api.plane.drills import DrillSchedules
 from quarterdeck.api.plane.endpoint import Endpoint
+from quarterdeck.api.plane.epochs import MOST_WITH_STANDBY, NewEpoch, StandbyPlacement
 from quarterdeck.api.plane.etcd import Etcd
 from quarterdeck.api.plane.memory import MemoryStatus
 from quarterdeck.api.plane.nodes import Nodes
@@ -165,44 +166,6 @@ class RecoveryPolicy(StrEnum):
     AUTOMATIC = "automatic"
 
 
-class RestoreEvents(Model):
-    """A moment of the events' etcd cluster in the same backups."""
-
-    #: The epoch of the events' etcd cluster that the moment belongs to.
-    epoch: Annotated[int, Field(ge=0)]
-    #: The etcd revision that is restored.
-    revision: Annotated[int, Field(ge=1)]
-
-
-class RestoreFrom(Model):
-    """A moment of the backups of the plane."""
-
-    #: The URL of the backup store.
-    store: str
-    #: The folder of the plane's backups in the store.
-    folder: str
-    #: The epoch of the main etcd cluster that the moment belongs to.
-    epoch: Annotated[int, Field(ge=0)]
-    #: The etcd revision that is restored.
-    revision: Annotated[int, Field(ge=1)]
-    #: The moment of the events' etcd cluster; without it, that begins empty, if there is one.
-    events: RestoreEvents | None = None
-
-
-class NewEpoch(Model):
-    """Consent to start the main etcd cluster again, from the data of one survivor or from a backup. `quarterdeck
-    recover` and `quarterdeck restore` write it. It ends when that epoch has begun. A consent to recover also ends when
-    a quorum answers without a new epoch.
-    """
-
-    #: The number of the epoch that may begin.
-    epoch: Annotated[int, Field(ge=1)]
-    #: Whether it may begin although members that do not answer may still serve clients.
-    even_if_others_live: bool = False
-    #: The moment that is restored; without it, the epoch begins from a survivor.
-    restore: RestoreFrom | None = None
-
-
 class Healing(Model):
     """When an unhealthy replica is replaced without a person."""
 
@@ -230,6 +193,8 @@ class ControlPlaneSpec(Model):
     replicas: ReplicaCount = 3
     #: Where the replicas are.
     placement: Placement
+    #: A copy of the data at another site, kept up to date; without it, there is none.
+    standby: StandbyPlacement | None = None
     #: Settings of etcd.
     etcd: Etcd = Etcd()
     #: The name or address that clients connect to.
@@ -283,6 +248,16 @@ class ControlPlaneSpec(Model):
     def _only_a_pause_ends(self) -> ControlPlaneSpec:
         if self.paused_until is not None and not self.paused:
             refuse(("pausedUntil", "is given, and paused is not"))
+        return self
+
+    @model_validator(mode="after")
+    def _a_standby_is_elsewhere(self) -> ControlPlaneSpec:
+        if self.standby is None:
+            return self
+        if self.standby.site == self.placement.site:
+            refuse(("standby.site", "is the site of the replicas; name another one, or migrate the plane"))
+        if self.replicas > MOST_WITH_STANDBY:
+            refuse(("standby", f"needs replicas of {MOST_WITH_STANDBY} or fewer: etcd takes 7 learners at once"))
         return self
 
     def paused_at(self, now: datetime) -> bool:

@@ -37,6 +37,8 @@ class EtcdTemplate(Model):
     election_milliseconds: int
     storage_class: StorageClassName
     events: EventsTemplate | None = None
+    #: How many entries of raft's log members keep for one that was cut off; None: etcd's default.
+    snapshot_catchup_entries: int | None = None
 
 
 class AuditTemplate(Model):

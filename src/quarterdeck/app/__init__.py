@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from quarterdeck.app.drive import Hand
     from quarterdeck.app.etcd.alarms import Disarming
     from quarterdeck.app.etcd.data import MemberHash
+    from quarterdeck.app.etcd.failover import LostSite
     from quarterdeck.app.etcd.recovery import LostQuorum, Survivor
     from quarterdeck.app.etcd.strays import MemberRemoval
     from quarterdeck.app.face import Quarterdeck, requester
@@ -73,6 +74,7 @@ __all__ = [
     "HandOver",
     "Looks",
     "LostQuorum",
+    "LostSite",
     "MemberHash",
     "MemberRemoval",
     "Migrate",
@@ -144,6 +146,7 @@ _PLACES = {
     "app.onlookers": ("Onlookers",),
     "app.pipes": ("Parent",),
     "app.programs": ("Programs",),
+    "app.etcd.failover": ("LostSite",),
     "app.etcd.recovery": (
         "LostQuorum",
         "Survivor",

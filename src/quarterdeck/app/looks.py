@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # most commands read once
     from quarterdeck.api.belongings import Drill
     from quarterdeck.app.controllers import SetHeld
     from quarterdeck.app.etcd.data import MemberHash
+    from quarterdeck.app.etcd.failover import LostSite
     from quarterdeck.app.etcd.recovery import LostQuorum
     from quarterdeck.app.plane_watch import WatchedPlane
     from quarterdeck.app.replicas import ReplicaFacts
@@ -131,3 +132,12 @@ class Looks(Records):
 
         await reach.require_plane_in_reach(self._home, name)
         return await recovery.lost_quorum(self._home, name)
+
+    async def lost_site(self, name: str, to: str) -> LostSite:
+        """The standby of a plane that has lost its quorum, and what would be lost if the plane continued with it at
+        that site. Raises PreconditionFailed for a plane without a standby there, that has a quorum, or may regain it.
+        """
+        from quarterdeck.app.etcd import failover
+
+        await reach.require_plane_in_reach(self._home, name)
+        return await failover.lost_site(self._home, name, to)

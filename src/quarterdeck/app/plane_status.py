@@ -170,7 +170,9 @@ def _member(world: World, name: str) -> ClusterMember:
     membership, member = world.membership, world.member(name)
     role = "unknown" if membership is None else "none"
     if member is not None and membership is not None:
-        role = "learner" if member.learner else "leader" if membership.leader == name else "voter"
+        standing = any(each.name == name for each in world.memory.standbys)
+        listens = "standby" if standing else "learner"
+        role = listens if member.learner else "leader" if membership.leader == name else "voter"
     return ClusterMember(
         member=role,
         health=str(member.health) if member is not None else None,

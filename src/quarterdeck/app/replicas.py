@@ -67,6 +67,8 @@ def role(world: World, replica: str) -> str:
     member = world.membership.of(replica)
     if member is None:
         return "none"
+    if member.learner and any(each.name == replica for each in world.memory.standbys):
+        return "standby"
     return "learner" if member.learner else "leader" if world.membership.leader == replica else "voter"
 
 

@@ -53,6 +53,9 @@ PANELS = {
         "recover": Entry(
             "recovery", "Recover a plane that lost its etcd quorum for good from a surviving member. Old data is kept."
         ),
+        "failover": Entry(
+            "failover", "Continue a plane that lost its site from its standby, at the site of that. Old data is kept."
+        ),
         "backup": Entry("backups", "Take, list, verify and look into the backups of a plane.", is_group=True),
         "restore": Entry(
             "restores",

@@ -44,6 +44,10 @@ class MemberPorts:
 #: each decides by itself whether it applies a change.
 MAX_LEARNERS = 7
 
+#: Entries of raft's log that members keep in memory for a standby that was cut off: some 50 MB at 1 kB an entry, and
+#: ten times etcd's default.
+CATCHUP_ENTRIES = 50_000
+
 PORTS: Mapping[Cluster, MemberPorts] = {
     Cluster.MAIN: MemberPorts(PortName.ETCD_CLIENT, PortName.ETCD_PEER, PortName.ETCD_METRICS),
     Cluster.EVENTS: MemberPorts(PortName.EVENTS_CLIENT, PortName.EVENTS_PEER, PortName.EVENTS_METRICS),
@@ -72,6 +76,7 @@ def etcd_unit(inputs: Inputs, flags: Mapping[str, str], cluster: Cluster = Clust
         **_addresses(inputs.replica.seat, PORTS[cluster]),
         **_identity(inputs, folder),
         "quota-backend-bytes": str(_quota(inputs, cluster)),
+        **(_catchup(inputs.template) if cluster is Cluster.MAIN else {}),
     }
     arguments = Arguments(owned=owned, defaults=_defaults(inputs.template, extra))
     return UnitSpec(
@@ -114,6 +119,12 @@ def _quota(inputs: Inputs, cluster: Cluster) -> int:
     if cluster is Cluster.EVENTS and events is not None:
         return events.quota_bytes
     return inputs.template.etcd.quota_bytes
+
+
+def _catchup(template: ReplicaTemplate) -> dict[str, str]:
+    """Members of a plane with a standby keep more of the log, so that it catches up after a cut without a snapshot."""
+    entries = template.etcd.snapshot_catchup_entries
+    return {etcd_flag(EtcdOption.CATCHUP_ENTRIES, template.etcd.version): str(entries)} if entries is not None else {}
 
 
 def _tls(extra: Mapping[str, str]) -> dict[str, str]:
@@ -233,7 +244,7 @@ MAIN = ComponentSpec(
         Port(name=PortName.ETCD_METRICS, number=2381),
     ),
     certificates=(_SERVER, _PEER),
-    made_from=(*_MADE_FROM, "etcd.quotaBytes"),
+    made_from=(*_MADE_FROM, "etcd.quotaBytes", "etcd.snapshotCatchupEntries"),
     flags=_FLAGS,
 )
 EVENTS = ComponentSpec(

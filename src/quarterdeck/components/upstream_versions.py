@@ -15,6 +15,7 @@ class EtcdOption(StrEnum):
 
     MAX_LEARNERS = "max-learners"
     WATCH_PROGRESS = "watch-progress-notify-interval"
+    CATCHUP_ENTRIES = "snapshot-catchup-entries"
 
 
 class EtcdGate(StrEnum):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from typing_extensions import override
 
@@ -56,12 +57,27 @@ class BackupOrigin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StandbyOrigin:
+    """The data of the ``standby``, at the failover to its site."""
+
+    standby: str
+
+    @override
+    def __str__(self) -> str:
+        return f"the data of the standby {self.standby}"
+
+
+#: What an epoch can begin from.
+EpochOrigin: TypeAlias = SurvivorOrigin | BackupOrigin | StandbyOrigin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Seed:
     """The origin of an epoch of a cluster, and the replica with which it begins. The events' cluster only ever has one
     from a backup.
     """
 
-    origin: SurvivorOrigin | BackupOrigin
+    origin: EpochOrigin
     #: The replica that gets the data.
     founder: str
     #: The etcd revision of the data.
@@ -79,8 +95,19 @@ class Seed:
         match self.origin:
             case SurvivorOrigin(replica=replica, others=others):
                 return (replica, *(word.replica for word in others))
+            case StandbyOrigin(standby=standby):
+                return (standby,)
             case BackupOrigin():
                 return ()
+
+    @property
+    def source(self) -> str | None:
+        """The replica of the former epoch whose data is copied on its own machine; None: the data is a backup's."""
+        match self.origin:
+            case SurvivorOrigin(replica=name) | StandbyOrigin(standby=name):
+                return name
+            case BackupOrigin():
+                return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +131,7 @@ class RestorePoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consent:
-    """The user's consent to a new epoch: after a lost quorum, or from a backup."""
+    """The user's consent to a new epoch: after a lost quorum, from a backup, or from the standby."""
 
     #: The epoch that may begin; None: none.
     epoch: int | None = None
@@ -114,3 +141,5 @@ class Consent:
     automatic: bool = False
     #: The moment from which that epoch begins; None: from a survivor.
     restore: RestorePoint | None = None
+    #: That epoch begins from the standby.
+    standby: bool = False

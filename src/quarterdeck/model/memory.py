@@ -33,6 +33,7 @@ class Replica:
     differs: bool = False  # the data of its member differs from most
     events: MemberMemory | None = None  # its member of the events' cluster (None: it has none)
     epoch: int = 0  # the epoch of the main cluster in which it was placed
+    standby: bool = False  # its member is a learner that is never promoted, and only that runs there
 
     @property
     def site(self) -> str:
@@ -43,6 +44,8 @@ class Replica:
         """Its programs: those of its revision; a member of the events' cluster counts from when it gets that until it
         loses it, whatever its revision says.
         """
+        if self.standby:
+            return (Component.ETCD,)
         has = {*known.of(self.revision)} - {Component.EVENTS_ETCD}
         if self.events is not None:
             has.add(Component.EVENTS_ETCD)
@@ -204,6 +207,11 @@ class Memory:
     def is_former(self, replica: Replica) -> bool:
         """Whether a replica belongs to a former epoch: none of its programs may run."""
         return replica.epoch != self.epoch
+
+    @property
+    def standbys(self) -> tuple[Replica, ...]:
+        """The standbys of the present epoch: one, and another one while the first is replaced."""
+        return tuple(each for each in self.replicas if each.standby and not self.is_former(each))
 
     @property
     def seeding(self) -> Seed | None:

@@ -239,9 +239,8 @@ class World:
     name_servers: int | None = None
     #: The site of the one load balancer at a fixed address, for endpoints with an address and no name.
     front: str | None = None
-    #: The name must lead to the apiservers themselves.
+    #: The name must lead to the apiservers themselves, which then are in the form of a load balancer.
     direct: bool = False
-    #: The apiservers to which the name leads by itself, in the form of a load balancer.
     apiservers: BalancerFact = BalancerFact(site=APISERVERS, running=False)
     #: Replicas whose apiserver listens at another port than clients of the name use.
     elsewhere: frozenset[str] = frozenset()
@@ -258,11 +257,12 @@ class World:
     words: tuple[MemberWord, ...] = ()
     #: Whether a new epoch may begin then.
     consent: Consent = field(default_factory=Consent)
-    #: The leader of each kind of controllers, as an apiserver reports it. No step follows from it: no program is
-    #: restarted because something keeps it from leading.
+    #: The leader of each kind of controllers, as an apiserver reports it. No step follows from it.
     leading: tuple[Leadership, ...] = ()
     #: Whether a kubelet has renewed its Lease in the present epoch of etcd, or there are none of them; None: unknown.
     kubelets_back: bool | None = None
+    #: The place of the standby that the spec asks for; None: it asks for none.
+    standby: Slot | None = None
     #: The steps in backoff.
     failing: tuple[Failing, ...] = ()
     settings: Settings = field(default_factory=Settings)

@@ -92,8 +92,8 @@ def acts(world: World, record: Replica) -> bool:
 
 def is_lost(world: World, record: Replica) -> bool:
     """Whether a member can never be used again: it was removed, is of a former epoch, or its data is gone."""
-    if world.memory.is_former(record):
-        return True
+    if world.memory.is_former(record) or record.standby:
+        return True  # (a standby that a person promoted by hand)
     if world.membership is None:
         return False
     return was_removed(world.membership, record) or (record.started and world.replica(record.name).has_data is False)

@@ -20,7 +20,7 @@ from quarterdeck.planner.events import not_read
 from quarterdeck.planner.outcome import RuleOutcome
 from quarterdeck.planner.rule import Despite, Members, Rule
 from quarterdeck.planner.rule_table import RULES
-from quarterdeck.planner.rules import release
+from quarterdeck.planner.rules import release, standby
 from quarterdeck.planner.space import needs_quota
 from quarterdeck.planner.view import View, view
 
@@ -36,14 +36,14 @@ def plan(world: World) -> Plan:
     outcome = _first(seen, _rules(world, alarms), aside)
     if world.membership is None:
         # Unknown is not zero: nothing is removed, and the plane is not up to date, until a quorum has answered.
-        unread = () if outcome.waiting else (_unread(world),)
+        unread = () if outcome.waiting else (_unread(seen.world),)
         return Plan(now=outcome.steps, waiting=(*outcome.waiting, *unread))
     waiting = (*(members.awaited(world, kind) for kind in alarms), *outcome.waiting, *waits_for_events(seen))
     if outcome.steps or waiting:
         return Plan(now=outcome.steps, waiting=waiting)
     steps, leftovers = release.release(seen)
-    last, _ = aside.sort(RuleOutcome(steps))
-    return Plan(now=last.steps, waiting=last.waiting, leftovers=leftovers)
+    last, _ = aside.sort(RuleOutcome(steps, () if steps else standby.waits(seen)))
+    return Plan(now=last.steps, waiting=last.waiting, leftovers=(*leftovers, *standby.left_behind(seen)))
 
 
 def _unread(world: World) -> Wait:

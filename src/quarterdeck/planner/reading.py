@@ -50,6 +50,13 @@ class Reading:
     #: The main cluster in the view of the ``plane``; its ``events`` view has the events' cluster.
     cluster: Cluster = Cluster.MAIN
     plane_or_none: Self | None = None
+    #: The observation with the standby, where there is one; ``world`` is without it.
+    observed: World | None = None
+
+    @property
+    def whole(self) -> World:
+        """The whole observation, with the standby. Only rules about the standby need it."""
+        return self.observed or self.world
 
     @property
     def plane(self) -> Self:

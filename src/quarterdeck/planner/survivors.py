@@ -93,6 +93,12 @@ def _others(world: World, origin: SurvivorOrigin) -> Survivors | None:
     return Survivors(words=words, fates=tuple((name, _fate(world, name)) for name in voters), began=True)
 
 
+def fates(world: World) -> tuple[tuple[str, VoterFate], ...]:
+    """The fates of all possible voters while no quorum answers, with or without a report of any of them."""
+    told = next((word.voters for word in world.words if word.voters), None)
+    return tuple((name, _fate(world, name)) for name in told or _remembered(world))
+
+
 def cut_off_majority(world: World) -> tuple[str, ...]:
     """The members that do not answer, where they may be a quorum that still serves; () where they cannot be."""
     if world.membership is not None:

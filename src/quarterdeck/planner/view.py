@@ -13,6 +13,7 @@ from quarterdeck.planner.reading import Reading, quorum_site_of
 from quarterdeck.planner.revisions import outdated, wanted_revision
 from quarterdeck.planner.rolling_restart import RollingRestart, rest
 from quarterdeck.planner.stage import stage
+from quarterdeck.planner.standbys import without_standbys
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,8 +31,9 @@ class View(Reading):
         return now is not None and now.has(replica, component)
 
 
-def view(world: World) -> View:
+def view(observed: World) -> View:
     """Read a world that has at least one slot."""
+    world = without_standbys(observed)
     useless = lost(world)
     at = quorum_site_of(world)
     revision = wanted_revision(world)
@@ -48,4 +50,5 @@ def view(world: World) -> View:
         outdated=old,
         revision=revision,
         held_up=now.waiting,
+        observed=observed,
     )

@@ -173,6 +173,34 @@ class SurvivorRow(OutputModel):
     chosen: bool
 
 
+class FailoverResult(NamedOutput):
+    """A plane that continues at the site of its standby."""
+
+    #: The plane's name.
+    name: str
+    #: The epoch of its etcd that began.
+    epoch: int
+    #: The site where the plane is now.
+    site: str
+    #: The standby, from whose data the epoch began.
+    standby: str
+    #: The etcd revision of its newest key.
+    revision: int
+    #: The last etcd revision that was observed of the plane before.
+    last_seen_revision: int
+    #: The replicas whose members were off, or without their data.
+    dead: tuple[str, ...]
+    #: The replicas whose members did not answer.
+    unreachable: tuple[str, ...]
+    #: What may be lost.
+    message: str
+
+    @property
+    @override
+    def full_name(self) -> str:
+        return f"plane/{self.name}"
+
+
 class RecoveryResult(NamedOutput):
     """A plane that was recovered from a surviving member."""
 

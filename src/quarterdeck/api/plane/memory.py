@@ -13,7 +13,7 @@ from pydantic import Field
 
 from quarterdeck.api.base import Model
 from quarterdeck.model.clusters import ClusterMemory, Full, MemberMemory
-from quarterdeck.model.epochs import BackupOrigin, MemberWord, Seed, SurvivorOrigin
+from quarterdeck.model.epochs import BackupOrigin, MemberWord, Seed, StandbyOrigin, SurvivorOrigin
 from quarterdeck.model.memory import Condemned, KeptData, LeftBehind, Lifetime, Memory, Rejection, Replica, Timeline
 from quarterdeck.model.seats import HostPort, Seat, SeatPort, Slot
 
@@ -78,6 +78,7 @@ class ReplicaStatus(Model):
     served: bool = False
     events: MemberStatus | None = None
     epoch: int = 0
+    standby: bool = False
 
 
 class MomentStatus(Model):
@@ -147,6 +148,12 @@ class SurvivorOriginStatus(Model):
     others: tuple[WordStatus, ...] = ()
 
 
+class StandbyOriginStatus(Model):
+    """A ``model.epochs.StandbyOrigin``. The field tells it from a ``SurvivorOriginStatus``."""
+
+    standby: str
+
+
 class BackupOriginStatus(Model):
     """A ``model.epochs.BackupOrigin``."""
 
@@ -158,7 +165,7 @@ class BackupOriginStatus(Model):
 class SeedStatus(Model):
     """A ``model.epochs.Seed``."""
 
-    origin: SurvivorOriginStatus | BackupOriginStatus
+    origin: SurvivorOriginStatus | BackupOriginStatus | StandbyOriginStatus
     founder: str
     revision: int
     seen: int
@@ -244,6 +251,7 @@ _STORED: Mapping[type, type[Model]] = {
     MemberWord: WordStatus,
     SurvivorOrigin: SurvivorOriginStatus,
     BackupOrigin: BackupOriginStatus,
+    StandbyOrigin: StandbyOriginStatus,
     Seed: SeedStatus,
     KeptData: KeptDataStatus,
     LeftBehind: LeftBehindStatus,

@@ -9,8 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
 from quarterdeck.addons.content import Content
-from quarterdeck.api.controlplane import ControlPlane, NewEpoch, RestoreFrom
+from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
+from quarterdeck.api.plane.epochs import NewEpoch, RestoreFrom
 from quarterdeck.api.site import Site
 from quarterdeck.app.backup.copied_plane import CopyRequest, backed_up_at, copied_plane
 from quarterdeck.app.backup.events import EventsPlan, events_plan

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from quarterdeck.api.controlplane import ControlPlane, RestoreEvents
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.plane.epochs import RestoreEvents
 from quarterdeck.backup.chain import BackupMoment, Chain
 from quarterdeck.backup.moments import moment_at
 from quarterdeck.engine.reconcile.drive import Engine

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from quarterdeck.api.base import Resource
-from quarterdeck.api.controlplane import ControlPlane, NewEpoch, RestoreFrom
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.plane.epochs import NewEpoch, RestoreFrom
 from quarterdeck.api.site import Site
 from quarterdeck.app.backup.events import EventsPlan, events_plan
 from quarterdeck.backup.belongings import PlaneArchive, read_archive

@@ -1,4 +1,4 @@
-"""Manual operations on a plane's etcd: members without a replica, alarms, authentication."""
+"""Manual operations on a plane's etcd: members without a replica, alarms, authentication, failover."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 from quarterdeck.actions.addresses import client_urls
 from quarterdeck.api.events import EventReason
-from quarterdeck.app.etcd import alarms, strays
+from quarterdeck.app.etcd import alarms, failover, strays
 from quarterdeck.app.etcd.alarms import Disarming
+from quarterdeck.app.etcd.failover import LostSite
 from quarterdeck.app.etcd.strays import MemberRemoval
 from quarterdeck.engine.notices.events import Happening
 from quarterdeck.engine.preflight.reach import require_plane_in_reach
@@ -30,6 +31,22 @@ class EtcdCare:
         """``requester`` is named in the events that report a change."""
         self._home = home
         self._requester = requester
+
+    async def fail_over(self, lost: LostSite, *, even_if_others_live: bool = False, standby_back: bool = False) -> None:
+        """Consent to continue with the data of a plane's standby, as ``Looks.lost_site`` reported it: a driver begins
+        that one epoch at the site of the standby, and keeps all old data aside. ``standby_back``: the plane gets a
+        standby at its former site; else it has none.
+
+        Raises PreconditionFailed where others may still serve clients, unless that is overridden: they are stopped as
+        soon as they can be reached; Conflict where another epoch has begun since, or the spec was changed.
+        """
+        await failover.start(
+            self._home,
+            lost,
+            self._requester,
+            even_if_others_live=even_if_others_live,
+            standby_back=standby_back,
+        )
 
     async def plan_member_removal(self, name: str, member: str) -> MemberRemoval:
         """Whether an etcd member that belongs to no replica can be removed; ``member`` is its id, in hexadecimal as

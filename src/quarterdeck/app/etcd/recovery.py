@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 
 from quarterdeck.actions.addresses import client_url
 from quarterdeck.actions.plane import Plane
-from quarterdeck.api.controlplane import ControlPlane, NewEpoch
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.plane.epochs import NewEpoch
 from quarterdeck.engine.observation.observe import observer_of
 from quarterdeck.engine.observation.queries import or_none
 from quarterdeck.engine.workspace import operations
@@ -68,7 +69,7 @@ class LostQuorum:
 async def lost_quorum(home: Home, name: str) -> LostQuorum:
     """See ``Looks.lost_quorum``."""
     async with open_plane(home, name) as plane:
-        _require_drivable(plane.resource)
+        require_drivable(plane.resource)
         world = await (await observer_of(plane)).observe()
         left = _required(name, world)
         hashes = await _hashes(plane, left)
@@ -85,7 +86,7 @@ async def lost_quorum(home: Home, name: str) -> LostQuorum:
         )
 
 
-def _require_drivable(plane: ControlPlane) -> None:
+def require_drivable(plane: ControlPlane) -> None:
     """Raise what prevents a driver from doing anything for a plane: a consent that no process acts on is not stored."""
     doing = f"recovering plane {plane.name}"
     if plane.metadata.deletion_timestamp is not None:
@@ -173,7 +174,7 @@ async def consent(home: Home, lost: LostQuorum, *, even_if_others_live: bool) ->
         )
 
     def consented(seen: ControlPlane) -> ControlPlane:
-        _require_drivable(seen)
+        require_drivable(seen)
         if seen.status.memory.epoch + 1 != lost.epoch:
             raise Conflict(doing, f"epoch {seen.status.memory.epoch} of its etcd has begun since", "see 'status'")
         word = NewEpoch(epoch=lost.epoch, even_if_others_live=even_if_others_live)

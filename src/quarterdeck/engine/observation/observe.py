@@ -93,7 +93,7 @@ class Observer:
     async def observe_with(self, other: Observer) -> tuple[World, World]:
         """One observation, with the goal of this plane and that of the ``other`` one, which is the same plane."""
         known = self._known(self.plane.memory, self.plane.now())
-        look = await self._look(known, other.goal.site)
+        look = await self._look(known, *other.goal.sites)
         return await self._world(known, look), await other._world(other._known(known.memory, known.now), look)
 
     async def _world(self, known: World, look: Look) -> World:
@@ -101,7 +101,7 @@ class Observer:
         sites = await site_use.declared(self.plane.store)
         world = assemble(known, look.places, look.seen, self.plane.steady())
         membership = world.membership
-        there = (each for each in known.memory.replicas if not known.memory.is_former(each))
+        there = (each for each in known.memory.replicas if not (known.memory.is_former(each) or each.standby))
         there = (each for each in there if membership is None or not was_removed(membership, each))
         machines = site_use.marked(world.machines, sites)
         return replace(world, slots=self.goal.slots(there), machines=machines)
@@ -127,6 +127,7 @@ class Observer:
             promoted=self.promoted,
             elsewhere=elsewhere(plane, endpoint_port(plane.resource), self.front if self.promoted else None),
             deleting=self.deleting,
+            standby=self.goal.standby,
             settings=self.settings,
         )
         # The wanted revision may be rejected: then volumes follow the previous one.
@@ -205,7 +206,7 @@ class Observer:
 
     def _names(self, memory: Memory, also: Iterable[str]) -> tuple[str, ...]:
         """The sites with present, wanted or left parts of the plane, and ``also`` these."""
-        names = {self.goal.site, *also} | {record.site for record in memory.replicas}
+        names = {*self.goal.sites, *also} | {record.site for record in memory.replicas}
         names |= {each.site for each in memory.kept} | {each.site for each in memory.left}
         names |= {site for site, _ in memory.held} | {*memory.unsettled}
         names |= {each for each in (memory.served_site, self.front) if each}

@@ -9,7 +9,12 @@ from datetime import UTC, datetime
 
 from quarterdeck.addons.content import Content
 from quarterdeck.api.base import Metadata, unknown_fields
-from quarterdeck.api.controlplane import PLANE_FINALIZER, ControlPlane, ControlPlaneStatus, Placement
+from quarterdeck.api.controlplane import (
+    PLANE_FINALIZER,
+    ControlPlane,
+    ControlPlaneStatus,
+    Placement,
+)
 from quarterdeck.api.operation import (
     Goal,
     Operation,
@@ -19,6 +24,7 @@ from quarterdeck.api.operation import (
     OperationType,
     operation_reason,
 )
+from quarterdeck.api.plane.epochs import MOST_WITH_STANDBY
 from quarterdeck.api.plane.memory import MemoryStatus
 from quarterdeck.components.credentials import SharedSecrets
 from quarterdeck.components.ports import LAST_PLANE
@@ -26,7 +32,7 @@ from quarterdeck.engine.notices.conditions import unseen
 from quarterdeck.engine.workspace import addons, belongings, recorded, revisions
 from quarterdeck.engine.workspace.belongings import make_room
 from quarterdeck.engine.workspace.home import Home
-from quarterdeck.errors import Conflict, Corrupt, NotFound, PreconditionFailed
+from quarterdeck.errors import Conflict, Corrupt, InvalidInput, NotFound, PreconditionFailed
 from quarterdeck.stores.lease import hold_lease
 from quarterdeck.stores.port import Event, EventType, Store, amend
 
@@ -211,9 +217,16 @@ async def change(
 
 
 def moved(plane: ControlPlane, placement: Placement, replicas: int | None) -> ControlPlane:
-    """The plane with another placement or number of replicas."""
-    changes = {"placement": placement, "replicas": plane.spec.replicas if replicas is None else replicas}
-    return plane.with_spec(**changes)
+    """The plane with another placement or number of replicas. A standby at its new site moves to the former one. Raises
+    InvalidInput for more replicas than a plane with a standby can have.
+    """
+    standby, count = plane.spec.standby, plane.spec.replicas if replicas is None else replicas
+    if standby is not None and count > MOST_WITH_STANDBY:
+        seen = f"a plane with a standby has at most {MOST_WITH_STANDBY}: etcd takes no more learners at once"
+        raise InvalidInput(f"changing plane {plane.name} to {count} replicas", seen, "remove spec.standby first")
+    if standby is not None and standby.site == placement.site:
+        standby = standby.model_copy(update={"site": plane.spec.placement.site})
+    return plane.with_spec(placement=placement, replicas=count, standby=standby)
 
 
 async def delete(home: Home, name: str, requester: Requester) -> Operation:

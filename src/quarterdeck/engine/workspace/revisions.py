@@ -19,6 +19,7 @@ from quarterdeck.api.revision import (
 from quarterdeck.api.site import Site
 from quarterdeck.components.audit_policy import default_audit_policy, policy_problems
 from quarterdeck.components.controller.sets import apart, at_rest, way
+from quarterdeck.components.etcd import CATCHUP_ENTRIES
 from quarterdeck.components.template import Revisions
 from quarterdeck.engine.workspace import belongings
 from quarterdeck.engine.workspace.places import site_as_known
@@ -170,6 +171,7 @@ def template_of(plane: ControlPlane, site: Site, audit: AuditTemplate) -> Replic
             election_milliseconds=etcd.election_milliseconds or ETCD_ELECTION,
             storage_class=spec.etcd_storage_class or default,
             events=events if etcd.events.separate else None,
+            snapshot_catchup_entries=CATCHUP_ENTRIES if spec.standby is not None else None,
         ),
         service_cidr=spec.service_cidr,
         endpoint_name="" if spec.endpoint.mode is EndpointMode.ADDRESS else plane.host,

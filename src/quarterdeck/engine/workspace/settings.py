@@ -94,7 +94,11 @@ def consent_of(plane: ControlPlane) -> Consent:
         events = EventsPoint(epoch=found.epoch, revision=found.revision) if found is not None else None
         restore = RestorePoint(origin=origin, revision=given.restore.revision, events=events)
     return Consent(
-        epoch=given.epoch, even_if_others_live=given.even_if_others_live, automatic=automatic, restore=restore
+        epoch=given.epoch,
+        even_if_others_live=given.even_if_others_live,
+        automatic=automatic,
+        restore=restore,
+        standby=given.standby,
     )
 
 
@@ -105,10 +109,22 @@ class ResolvedSpec:
     site: str
     zones: tuple[str, ...]
     replicas: int
+    standby: Slot | None = None
+
+    @property
+    def sites(self) -> tuple[str, ...]:
+        """The site of the replicas, and that of the standby."""
+        return (self.site,) if self.standby is None else (self.site, self.standby.site)
 
     def slots(self, present: Iterable[Replica]) -> tuple[Slot, ...]:
         """The wanted slots, given the present replicas."""
         return slots(site=self.site, zones=self.zones, replicas=self.replicas, present=present)
+
+
+def standby_slot(plane: ControlPlane) -> Slot | None:
+    """The place of the standby; None: the plane has none."""
+    asked = plane.spec.standby
+    return Slot(site=asked.site, zone="") if asked is not None else None
 
 
 def goal_of(plane: ControlPlane, site: SiteResource) -> ResolvedSpec:
@@ -117,4 +133,5 @@ def goal_of(plane: ControlPlane, site: SiteResource) -> ResolvedSpec:
         site=plane.spec.placement.site,
         zones=plane.spec.placement.zones or site.spec.zones,
         replicas=plane.spec.replicas,
+        standby=standby_slot(plane),
     )

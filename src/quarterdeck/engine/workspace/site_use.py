@@ -23,6 +23,7 @@ def sites_of(plane: ControlPlane) -> frozenset[str]:
     memory = plane.status.memory
     named = {plane.spec.placement.site, *memory.unsettled, *(each.name for each in memory.held)}
     named |= {each.slot.site for each in memory.replicas}
+    named |= {plane.spec.standby.site} if plane.spec.standby is not None else set()
     named |= {each.site for each in memory.kept} | {each.site for each in memory.left}
     return frozenset(named | ({memory.served_site} if memory.served_site else set()))
 

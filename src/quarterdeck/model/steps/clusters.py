@@ -8,7 +8,7 @@ from typing import ClassVar
 from typing_extensions import override
 
 from quarterdeck.model.clusters import Cluster, ClusterMemory
-from quarterdeck.model.epochs import BackupOrigin, EventsPoint, Seed, SurvivorOrigin
+from quarterdeck.model.epochs import BackupOrigin, EpochOrigin, EventsPoint, Seed
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.steps.base import Claim, Note, OfCluster, Step
 
@@ -184,7 +184,7 @@ class BeginEpoch(Note):
     undoable: ClassVar[bool] = False
     shown: ClassVar[bool] = True
     epoch: int
-    origin: SurvivorOrigin | BackupOrigin
+    origin: EpochOrigin
     founder: str
     revision: int
     seen: int
@@ -227,7 +227,7 @@ class RestoreMember(OfCluster):
 
     kind: ClassVar[str] = "restore-member"
     replica: str
-    origin: SurvivorOrigin | BackupOrigin
+    origin: EpochOrigin
 
     @property
     @override

@@ -27,11 +27,13 @@ class PlaceReplica(Step):
     storage_class: str = ""
     revision: str = ""
     seat: Seat | None = None
+    #: It is the standby, and fills no slot of the plane.
+    standby: bool = False
 
     @property
     @override
     def words(self) -> str:
-        return f"place {self.replica} on machine {self.machine}"
+        return f"place {'the standby ' if self.standby else ''}{self.replica} on machine {self.machine}"
 
     @property
     @override
@@ -53,6 +55,7 @@ class PlaceReplica(Step):
             revision=self.revision,
             seat=self.seat,
             epoch=memory.epoch,
+            standby=self.standby,
         )
         # Of replicas placed together one may have failed: still no name may be used again.
         following = int(self.replica.rsplit("-", 1)[1]) + 1

@@ -31,7 +31,7 @@ from quarterdeck.model.steps.plan import Wait
 from quarterdeck.model.steps.units import ReviveUnit
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import World
-from quarterdeck.planner import next_steps
+from quarterdeck.planner import next_steps, standbys
 from quarterdeck.planner.machines import flapping
 from quarterdeck.planner.members import has_the_data
 from quarterdeck.planner.outcome import RuleOutcome
@@ -176,6 +176,7 @@ def _noted(view: View) -> tuple[Step, ...]:
     if world.settings.healing.budget and world.memory.created:
         others = world.memory.given_up.union(world.cordoned)
         dead = tuple(each.name for each in view.wanted if _looks_dead(view, each) and each.name not in others)
+        dead += standbys.ailing(view.whole)
     if sorted(dead) == sorted(name for name, _ in world.memory.down):
         return ()
     return (NoteDown(site="", why="a replica that stays dead is replaced", replicas=tuple(sorted(dead))),)

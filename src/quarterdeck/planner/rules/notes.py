@@ -18,12 +18,12 @@ from quarterdeck.planner.view import View
 
 def note(view: View) -> RuleOutcome:
     """Facts that were just observed and that no later observation can tell are noted, all in one write."""
-    world = view.world
+    world, whole = view.world, view.whole
     steps: list[Step] = []
     for cluster in Cluster:
-        membership = world.membership_of(cluster)
+        membership = whole.membership_of(cluster)
         if membership is not None:
-            steps.extend(_cluster_and_members(world.of(cluster), membership, cluster))
+            steps.extend(_cluster_and_members(whole.of(cluster), membership, cluster))
     # A fixed address leads there before anything serves.
     leads = not world.fixed or world.balancer(world.front or "").ready
     if leads and world.record is not None and world.record_known:

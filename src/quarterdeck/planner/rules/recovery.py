@@ -19,6 +19,7 @@ from quarterdeck.model.world import World
 from quarterdeck.planner import next_steps
 from quarterdeck.planner.machines import machine_for, no_machine
 from quarterdeck.planner.outcome import RuleOutcome
+from quarterdeck.planner.rules import standby
 from quarterdeck.planner.rules.volume_moves import may_return
 from quarterdeck.planner.survivors import Survivors, VoterFate, away, cut_off_majority, loss, survivors
 from quarterdeck.planner.view import View, view
@@ -45,8 +46,12 @@ _OVER = "it belongs to a former epoch of the cluster"
 
 
 def begin(view: View) -> RuleOutcome:
-    """A new epoch begins where the user consents: after a lost quorum, or to restore a backup."""
+    """A new epoch begins where the user consents: after a lost quorum, to restore a backup, or to fail over to the
+    standby.
+    """
     world = view.world
+    if world.consent.standby and world.consent.epoch == world.memory.epoch + 1:
+        return standby.begin(view)
     if world.consent.restore is not None and world.consent.epoch == world.memory.epoch + 1:
         return _begin_from_backup(view, world.consent.restore)
     left = survivors(world)
@@ -176,8 +181,8 @@ def advice(world: World) -> str:
 
 def seed(view: View) -> RuleOutcome:
     """The founder of an epoch gets its data once nothing of the former epoch runs where it can be reached: that of a
-    survivor, on the same machine (once it has stopped, all that it has applied is in its database), or that of a
-    backup. No other step comes before that.
+    survivor or the standby, on the same machine (once it has stopped, all that it has applied is in its database), or
+    that of a backup. No other step comes before that.
     """
     world = view.world
     wanted = world.memory.seeding
@@ -186,9 +191,7 @@ def seed(view: View) -> RuleOutcome:
     if wanted.founder not in {each.name for each in world.memory.replicas}:
         return _place_founder(view, wanted)
     founder = world.memory.replica(wanted.founder)
-    source = founder
-    if isinstance(wanted.origin, SurvivorOrigin):
-        source = world.memory.replica(wanted.origin.replica)
+    source = world.memory.replica(wanted.source) if wanted.source is not None else founder
     if not view.reachable(source):
         return RuleOutcome(waiting=(next_steps.machine(world, source, ", because its data is needed"),))
     running = [each for each in world.memory.replicas if world.memory.is_former(each) and _runs(view, each)]
@@ -209,11 +212,11 @@ def _runs(view: View, record: Replica) -> bool:
 
 
 def _place_founder(view: View, wanted: Seed) -> RuleOutcome:
-    """The founder is placed where the survivor is; from a backup, on a machine that a replica had before, or on any
-    free machine of a plane that has none.
+    """The founder is placed where the survivor, or the standby, is; from a backup, on a machine that a replica had
+    before, or on any free machine of a plane that has none.
     """
-    if isinstance(wanted.origin, SurvivorOrigin):
-        survivor = view.world.memory.replica(wanted.origin.replica)
+    if wanted.source is not None:
+        survivor = view.world.memory.replica(wanted.source)
         return RuleOutcome((_placed(wanted, survivor, f"it starts from {wanted.origin} on the same machine"),))
     former = _reachable_place(view)
     if former is not None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
-from quarterdeck.model.epochs import Consent, SurvivorOrigin
+from quarterdeck.model.epochs import Consent
 from quarterdeck.model.steps.clusters import (
     BeginEpoch,
     DeleteKept,
@@ -48,10 +48,12 @@ def begun(truth: Truth, step: BeginEpoch) -> Truth:
 
 
 def restored(truth: Truth, step: RestoreMember) -> Truth:
-    """Restore the data of the survivor, or of the backup, to the founder. Raises RefusedError."""
+    """Restore the data of the survivor, standby or backup to the founder. Raises RefusedError."""
     must_answer(truth, step.replica)
-    if isinstance(step.origin, SurvivorOrigin):
-        survivor = truth.replica(step.origin.replica)
+    seed = truth.memory.seed
+    source = seed.source if seed is not None else None
+    if source is not None:
+        survivor = truth.replica(source)
         if Component.ETCD in survivor.units or not survivor.data:
             raise RefusedError(f"{step.origin} is in use, or gone")
     if step.cluster is Cluster.EVENTS:

@@ -45,6 +45,7 @@ def from_world(world: World) -> Truth:
         next_member=max(ids, default=0) + 1,
         now=world.now,
         deleting=world.deleting,
+        standby=world.standby,
         reattachable=bool(world.replicas) and all(each.reattachable for each in world.replicas),
         settings=world.settings,
     )

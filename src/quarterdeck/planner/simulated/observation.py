@@ -40,6 +40,7 @@ def observe(truth: Truth) -> World:
         membership=_membership(truth),
         words=_words(truth),
         consent=truth.consent,
+        standby=truth.standby,
         programs=truth.programs,
         events_membership=_membership(truth.of(Cluster.EVENTS)) if truth.memory.events.exists else None,
         replicas=replicas,

@@ -72,6 +72,7 @@ class Truth(NoFaults):
     reattachable: bool = False
     kubelets: bool = True
     consent: Consent = field(default_factory=Consent)
+    standby: Slot | None = None
     settings: Settings = field(
         default_factory=lambda: Settings(
             ttl=2.0,
