@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Protocol
 
+from quarterdeck.concurrency import whole
 from quarterdeck.errors import TimedOut
 from quarterdeck.linux import job_init
 from quarterdeck.package import isolated
@@ -111,13 +112,20 @@ async def held(argv: Sequence[str], *, output: int, folder: Path) -> AsyncIterat
     cannot be started; a program that cannot be ends with ``job_init.EX_NOT_STARTED``.
     """
     below = isolated(job_init.__name__, *argv)
-    process = await start(folder=folder)(*below, stdin=asyncio.subprocess.PIPE, stdout=output, stderr=output)
+    process: asyncio.subprocess.Process | None = None
+
+    async def begin() -> asyncio.subprocess.Process:
+        nonlocal process
+        process = await start(folder=folder)(*below, stdin=asyncio.subprocess.PIPE, stdout=output, stderr=output)
+        return process
+
     try:
-        yield process
+        yield await whole(begin())  # a parent that is killed while it starts would leave the program behind
     finally:
-        assert process.stdin is not None
-        process.stdin.close()
-        await asyncio.shield(asyncio.ensure_future(process.wait()))  # to its end, whatever else is cancelled
+        if process is not None:
+            assert process.stdin is not None
+            process.stdin.close()
+            await whole(process.wait())
 
 
 def run_blocking(argv: Sequence[str], *, doing: str, deadline: float, given: str = "") -> ProcessResult:
