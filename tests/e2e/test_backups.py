@@ -222,6 +222,8 @@ def test_a_plane_goes_back_in_place_to_a_moment_before_a_mass_deletion(lab: Plan
             found = lab.run("backup", "diff", "alpha", "--at", at.isoformat(), "-o", "json").json["objects"]
             gone = {each["name"] for each in found if (each["resource"], each["change"]) == ("secrets", "removed")}
             assert gone == {f"kept-{number}" for number in range(5)}
+            verified = lab.run("backup", "verify", "alpha", "-o", "json").json
+            assert verified["liveHashCompared"], verified
             drill = lab.run("drill", "alpha", "--fail", "total-loss", "-o", "json").json
             assert drill["phase"] == "Passed", drill
             assert drill["equalObjects"] > 50

@@ -83,6 +83,14 @@ class VerifierLab:
         self.now = datetime.now(UTC) + DAY
         self.plane = new_control_plane("alpha", site="east").with_spec(backup=BackupSettings(enabled=True))
         self.asked: list[tuple[BackupMoment, KeyHash | None]] = []
+        self.listings = 0
+        listed = VerificationStore.list
+
+        async def counted(store: VerificationStore) -> tuple[VerifiedMoment, ...]:
+            self.listings += 1
+            return await listed(store)
+
+        patch.setattr(VerificationStore, "list", counted)
         patch.setattr(backup_verification, "_COUNTING", 0.002)
         patch.setattr(backup_verification, "_RETRYING", 0.004)
         patch.setattr(backup_verification, "verify_moment", self.verify)
@@ -155,6 +163,7 @@ async def test_the_newest_moment_is_verified_with_the_hash_of_a_member_and_again
         looks = len(lab.reported.counts)
         await until(lambda: len(lab.reported.counts) > looks + 5, "it looked again")
         assert len(lab.asked) == 1, "the next one is not due"
+        assert lab.listings == 1, "each is an object of its own, which costs a request"
         lab.now += DAY
         await until(lambda: len(lab.asked) == 2, "the next one is due")
     assert lab.reported.counts[-1][0] == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from quarterdeck.api.controlplane import ControlPlane
@@ -23,6 +23,8 @@ from quarterdeck.upstream.upstream import Upstream
 
 #: Seconds between two looks at what is stored.
 _COUNTING = 30.0
+#: How often those of other processes are looked for.
+_LISTING = timedelta(hours=1)
 #: Seconds until a verification that could not be carried out is tried again.
 _RETRYING = 600.0
 
@@ -64,6 +66,9 @@ class BackupVerifier:
     now: Now
     #: The object of the last full backup when a verification failed: the next one waits for another one.
     _damaged: str | None = None
+    #: The verifications of this epoch, and when they were listed.
+    _done: tuple[VerifiedMoment, ...] = ()
+    _listed_at: datetime | None = None
 
     async def run(self) -> None:
         """Verify until cancelled. An unavailable store is waited for; the recorder reports it."""
@@ -94,12 +99,19 @@ class BackupVerifier:
                 return True
             self.renew(FullReason.DAMAGED)
             return False
-        done = await VerificationStore(self.backups.store, self.backups.folder).list()
-        its = [each for each in done if (each.cluster, each.epoch) == (subject.cluster, subject.epoch)]
-        if its:
-            self.told.verified(its[-1])
-        since = min(each.at for each in fulls)
-        return self.now() >= due_at(its, since, timedelta(seconds=every))
+        await self._list()
+        return self.now() >= due_at(self._done, min(each.at for each in fulls), timedelta(seconds=every))
+
+    async def _list(self) -> None:
+        """List the verifications, at most once an hour: each is an object."""
+        now, subject = self.now(), self.subject
+        if self._listed_at is not None and now - self._listed_at < _LISTING:
+            return
+        found = await VerificationStore(self.backups.store, self.backups.folder).list()
+        self._done = tuple(each for each in found if (each.cluster, each.epoch) == (subject.cluster, subject.epoch))
+        self._listed_at = now
+        if self._done:
+            self.told.verified(self._done[-1])
 
     async def _verify(self, chain: Chain) -> None:
         subject = self.subject
@@ -107,6 +119,7 @@ class BackupVerifier:
         live = await live_hash(subject.etcd, subject.urls(), moment.revision)
         found = await verify_moment(self.home, self.upstream, self.plane(), self.backups, chain, moment, live)
         self._damaged = None
+        self._done = (*self._done, found)
         self.told.verified(found)
         await VerificationStore(self.backups.store, self.backups.folder).prune()
 
