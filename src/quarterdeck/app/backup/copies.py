@@ -119,11 +119,7 @@ class Copies:
         await add_identities(self._home.folder, found.identities)
         database = await self._built(plane, found, moment)
         events = await events_plan(self._engine(), plane, found.backups, found.chain, at=time_of(to, moment))
-        try:
-            await self._require_room(plane, site, database)
-        except PreconditionFailed:
-            await asyncio.to_thread(database.path.unlink)  # it holds the secrets of a plane
-            raise
+        await self._require_room(plane, site, database)
         return CopyPlan(
             plane=_consenting(plane, found.backups, moment, events),
             of=name,
@@ -167,7 +163,9 @@ class Copies:
         return await restored_database(self._home, self._engine().upstream, plane, origin, moment.revision)
 
     async def _require_room(self, plane: ControlPlane, site: Site, database: RestoredDatabase) -> None:
-        """Each replica has room for the database, and the first one for it twice."""
+        """Each replica has room for the database, and the first one for it twice. Where it has not, the database is
+        deleted: it holds the secrets of a plane.
+        """
         size = (await asyncio.to_thread(database.path.stat)).st_size
         driver, zones = self._home.sites.open(site), plane.spec.placement.zones or site.spec.zones
         here = [
@@ -179,6 +177,7 @@ class Copies:
         free = await together(*(driver.free_bytes(each, named) for each in here))
         roomy = [each for each, room in zip(here, free, strict=True) if room >= 2 * size]
         if len(roomy) < plane.spec.replicas:
+            await asyncio.to_thread(database.path.unlink)
             raise PreconditionFailed(
                 f"placing plane {plane.name} at site {site.name}",
                 f"{plane.spec.replicas} machines need {2 * size:,} bytes each for its database;"

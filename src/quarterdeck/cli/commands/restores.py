@@ -82,28 +82,37 @@ def restore(
         restore_as(name, asked, to=to, source=found, dry_run=dry_run, yes=yes, detached=detached, output=output)
         return
     _require_as(site, endpoint, external_controllers=external_controllers)
-    if source is not None and key is not None:
-        _adopt(name, source, key, options)
+    _adopt(name, source, key, options)
     go_inside_to_drive(name)
     plan = call(lambda face: face.backups.restores.plan(name, to=to))
     for line in _lines(plan):
         err.print(line, highlight=False, soft_wrap=True)
-    result = _result(plan)
     if dry_run:
-        left = f"plane {name} stays paused: 'quarterdeck restore {name}' restores its data"
-        done(result, output, "nothing was changed" if source is None else left)
+        done(_result(plan), output, "nothing was changed" if source is None else _paused(name))
         return
     confirm(f"stop plane {name}, and start it again with the data of etcd revision {plan.revision:,}?", yes=yes)
     call(lambda face: face.backups.restores.start(plan, even_if_others_live=even_if_others_live))
+    _finish(plan, detached=detached, output=output)
+
+
+def _paused(name: str) -> str:
+    return f"plane {name} stays paused: 'quarterdeck restore {name}' restores its data"
+
+
+def _finish(plan: RestorePlan, *, detached: bool, output: Output) -> None:
+    """Wait for the restored plane, unless this process is to end."""
     if detached:
-        detach(name, output)
+        detach(plan.plane, output)
     else:
-        follow(name)
-    text = f"plane {name} is settled again; its former data is kept on its machines: see 'events {name}'"
-    emit(result, output, lambda: None if detached else out.print(text, soft_wrap=True))
+        follow(plan.plane)
+    text = f"plane {plan.plane} is settled again; its former data is kept on its machines: see 'events {plan.plane}'"
+    emit(_result(plan), output, lambda: None if detached else out.print(text, soft_wrap=True))
 
 
-def _adopt(name: str, source: str, key: Path, options: Path | None) -> None:
+def _adopt(name: str, source: str | None, key: Path | None, options: Path | None) -> None:
+    """Bring a plane back whose home was lost."""
+    if source is None or key is None:
+        return
     call(lambda face: face.backups.restores.adopt(name, source, key=key, options=options))
     text = f"plane {name} is in this home again, paused until its data is restored"
     err.print(text, highlight=False, soft_wrap=True)

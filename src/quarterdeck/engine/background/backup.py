@@ -6,10 +6,12 @@ import asyncio
 import hashlib
 import os
 import secrets
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 from quarterdeck.actions.addresses import urls_in
 from quarterdeck.actions.plane import Plane
@@ -32,6 +34,7 @@ from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.plane_archive import archive_of
 from quarterdeck.engine.workspace.restores import forget_restored
 from quarterdeck.errors import Conflict, Corrupt, LeaseLost, NotFound, QuarterdeckError, Unavailable
+from quarterdeck.etcd.port import EtcdCluster
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.world import World
@@ -97,38 +100,53 @@ async def record(home: Home, upstream: Upstream, name: str, state: BackupState, 
         upkeep = BackupUpkeep(
             backups, writer, lambda: followed.plane, scratch=scratch, check=check, now=state.now, told=state
         )
-        works = [followed.run(), _archive(home, followed, backups, writer), upkeep.run()]
-        verifier = partial(
-            BackupVerifier,
-            home=home,
-            upstream=upstream,
-            plane=lambda: followed.plane,
-            backups=backups,
-            writer=writer,
-            told=state,
-            now=state.now,
+        recording = _Recording(home, upstream, followed, backups, writer, etcd, scratch, state)
+        works = [each for cluster in _clusters(plane) for each in recording.works(cluster)]
+        await until_one_ends(followed.run(), _archive(home, followed, backups, writer), upkeep.run(), *works)
+
+
+@dataclass(frozen=True)
+class _Recording:
+    """What is recorded of one plane, and by what."""
+
+    home: Home
+    upstream: Upstream
+    followed: _Followed
+    backups: OpenBackups
+    writer: ChainWriter
+    etcd: EtcdCluster
+    scratch: Path
+    state: BackupState
+
+    def works(self, cluster: Cluster) -> Iterator[Coroutine[Any, Any, None]]:
+        """The recorder of a cluster, and the verifier of the main one."""
+        main, now = cluster is Cluster.MAIN, self.state.now
+        subject = Subject(
+            plane=self.followed.plane.metadata.uid or "",
+            cluster=cluster.value,
+            epoch=self.followed.epoch(cluster),
+            etcd=self.etcd,
+            urls=partial(self.followed.urls, cluster),
         )
-        for cluster in _clusters(plane):
-            subject = Subject(
-                plane=plane.metadata.uid or "",
-                cluster=cluster.value,
-                epoch=followed.epoch(cluster),
-                etcd=etcd,
-                urls=partial(followed.urls, cluster),
-            )
-            recorder = Recorder(
-                subject,
-                backups.deposit,
-                writer,
-                Spool(scratch / f"spool-{cluster.value}", SPOOL_BYTES),
-                scratch=scratch,
-                told=state if cluster is Cluster.MAIN else BackupState(),
-                now=state.now,
-            )
-            works.append(recorder.run())
-            if cluster is Cluster.MAIN:
-                works.append(verifier(subject=subject, renew=recorder.renew).run())
-        await until_one_ends(*works)
+        spool = Spool(self.scratch / f"spool-{cluster.value}", SPOOL_BYTES)
+        told = self.state if main else BackupState()
+        recorder = Recorder(subject, self.backups.deposit, self.writer, spool, scratch=self.scratch, told=told, now=now)
+        yield recorder.run()
+        if main:
+            yield self._verifier(subject, recorder).run()
+
+    def _verifier(self, subject: Subject, recorder: Recorder) -> BackupVerifier:
+        return BackupVerifier(
+            home=self.home,
+            upstream=self.upstream,
+            plane=lambda: self.followed.plane,
+            backups=self.backups,
+            writer=self.writer,
+            subject=subject,
+            renew=recorder.renew,
+            told=self.state,
+            now=self.state.now,
+        )
 
 
 def _clusters(plane: ControlPlane) -> tuple[Cluster, ...]:

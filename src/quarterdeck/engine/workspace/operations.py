@@ -185,28 +185,24 @@ async def change(
     Raises Conflict if the plane was changed since it was read, InvalidInput for unreadable files, and what
     ``require_changeable`` does.
     """
-    before = await recorded.existing(home.store, plane.metadata.name)
+    before, doing = await recorded.existing(home.store, plane.metadata.name), f"changing plane {plane.metadata.name}"
     require_known(before)
     if before.metadata.deletion_timestamp is not None:
-        raise Conflict(f"changing plane {plane.metadata.name}", "it is being deleted", "wait until it is deleted")
+        raise Conflict(doing, "it is being deleted", "wait until it is deleted")
     if kind not in (OperationType.MIGRATE, OperationType.ABORT):
         await require_changeable(home.store, before)
     before = await revisions.established(home.store, before)
     revision = await revisions.wanted(home.store, plane)
     via = await revisions.between(home.store, before, revision)
-    for each in (*via, revision):
-        await belongings.keep(home.store, each)
     manifests = await addons.wanted(home.store, plane, contents)
     addons.require_possible(plane, await addons.before(home.store, before), addons.contents_of(manifests))
-    if manifests is not None:
-        await belongings.keep(home.store, manifests)
+    for each in (*via, revision, *((manifests,) if manifests is not None else ())):
+        await belongings.keep(home.store, each)
 
     def respecified(seen: ControlPlane) -> ControlPlane:
         # The status may have moved on, the spec must not have.
         if seen.metadata.generation != plane.metadata.generation:
-            raise Conflict(
-                f"changing plane {plane.metadata.name}", "it was changed concurrently", "check it, and try again"
-            )
+            raise Conflict(doing, "it was changed concurrently", "check it, and try again")
         leads = tuple(each.name for each in via)
         named = seen.with_status(revision=revision.name, via=leads, addon_manifests=addons.named(manifests))
         return named.model_copy(update={"spec": plane.spec})
