@@ -50,9 +50,9 @@ class Peer:
             raise Silence if answer["error"] == "TimeoutError" else OSError(answer["error"])
         return answer["ok"]
 
-    async def quickest(self) -> float:
+    async def quickest(self, name: str = "c") -> float:
         """The shortest of several round trips, in seconds: each takes longer where the host's processors are busy."""
-        return min([await self.rtt("c") for _ in range(5)])
+        return min([await self.rtt(name) for _ in range(5)])
 
     async def rtt(self, name: str, timeout: float = 20.0) -> float:
         seconds = await self.do("round", name, timeout)
@@ -146,7 +146,7 @@ async def test_all_places_of_a_lab_reach_each_other(world: World) -> None:
         peer = await world.peer(where)
         for number, server in enumerate(servers):
             await peer.do("connect", f"c{number}", ADDRESS[server], 7000, 5.0)
-            assert await peer.rtt(f"c{number}") < 0.1
+            assert await peer.quickest(f"c{number}") < 0.1
 
 
 ASKS = """
@@ -259,18 +259,17 @@ async def test_the_client_can_be_cut_off_from_a_site(world: World) -> None:
     with pytest.raises(Silence):
         await peer.rtt("c", 0.3)
     between_sites = await world.connected(E1, W2)
-    assert await between_sites.rtt("c") < 0.1
+    assert await between_sites.quickest() < 0.1
 
 
 async def test_a_delay_is_what_was_asked_for_and_can_be_changed_under_a_connection(world: World) -> None:
     peer = await world.connected(E1, W1)
     for asked_ms in (40.0, 10.0, 80.0, 0.0):
         await world.lab.set_link("east", "west", delay_ms=asked_ms)
-        rounds = sorted([await peer.rtt("c") for _ in range(9)])
-        assert rounds[0] >= 2 * asked_ms / 1000
-        assert rounds[4] < 2 * asked_ms / 1000 + 0.015, rounds
+        both_ways = 2 * asked_ms / 1000
+        assert both_ways <= await peer.quickest() < both_ways + 0.015
         inner = await world.connected(CLIENT, E1) if asked_ms == 40.0 else None
-        assert inner is None or await inner.rtt("c") < 0.03, "other ways are not delayed"
+        assert inner is None or await inner.quickest() < 0.03, "other ways are not delayed"
         if inner is not None:
             world.peers[-2].process.kill()  # its port is free for the next round
     assert (await world.lab.link("east", "west")).rtt_ms == 0
@@ -328,7 +327,7 @@ async def test_a_machine_that_is_cut_off_is_silent_and_comes_back(world: World) 
     await world.lab.cut_machine("west", "west-1")
     with pytest.raises(Silence):
         await peer.rtt("c", 0.5)
-    assert await neighbour.rtt("c") < 0.1
+    assert await neighbour.quickest() < 0.1
     await world.lab.restore_machine("west", "west-1")
     assert await peer.do("hear", "c", 20.0) == "x"
 
