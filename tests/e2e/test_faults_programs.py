@@ -48,7 +48,10 @@ def killed(pid: int, back: Callable[[], bool], what: str) -> tuple[float, float]
 
 
 def runs(pid: int) -> bool:
-    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def accepts(address: str, port: int) -> bool:

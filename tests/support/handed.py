@@ -11,12 +11,11 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import httpx2
-import psutil
 import yaml
 
 from quarterdeck.actions.addresses import client_urls, server_address
@@ -184,7 +183,7 @@ def frozen(pid: int, seconds: float) -> Iterator[None]:
         yield
         time.sleep(max(0.0, seconds - (time.monotonic() - began)))  # it is time itself that is to pass
     finally:
-        if psutil.pid_exists(pid):
+        with suppress(ProcessLookupError):  # it has ended meanwhile
             os.kill(pid, signal.SIGCONT)
 
 
