@@ -16,6 +16,13 @@ _OFFSET = "all ways begin with it, so that it changes no comparison of two"
 _AGAIN = "each state is reached by its best way first, so that what follows from it again is no better: it costs time"
 
 EQUIVALENT: dict[str, str] = {
+    # --- reading ----------------------------------------------------------------------------------------------------
+    "reading.Reading._members: for member in self.membership.members if member.replica => "
+    "for member in self.membership.members": (
+        "a member without a replica is stored under no name, which no replica has"
+    ),
+    "reading.Reading.serves_nobody: member is not None and member.health is Health.DOWN => "
+    "member.health is Health.DOWN": "each rule that asks this asks it of a replica that is a member",
     # --- stage ------------------------------------------------------------------------------------------------------
     "stage.stage: 0 => -1": _ONE_SITE,
     "stage.stage: 0 => -1 (number 2)": _ONE_SITE,
