@@ -9,10 +9,10 @@ from typing import Self
 from typing_extensions import override
 
 from model import two_edges
+from quarterdeck.model.balancers import BalancerFact
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.endpoints import APISERVERS
-from quarterdeck.model.world import BalancerFact
 from quarterdeck.planner.quorum import quorum
 from quarterdeck.planner.simulated.parts import Power, SimReplica, all_of, apiserver_of, edge, other, second
 from quarterdeck.planner.simulated.traffic import by_site

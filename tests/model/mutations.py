@@ -33,6 +33,7 @@ from model.searches import (
     Search,
     sampled,
 )
+from quarterdeck.model.balancers import BalancerFact
 from quarterdeck.model.clusters import Cluster, Full
 from quarterdeck.model.components import Component, ReplicaChange
 from quarterdeck.model.membership import Health, MemberFact, Membership
@@ -44,7 +45,7 @@ from quarterdeck.model.steps.placement import ReleaseReplica
 from quarterdeck.model.steps.plan import Plan, Wait
 from quarterdeck.model.steps.traffic import SetRecord
 from quarterdeck.model.steps.units import AdoptRevision, RestartUnit, StartUnit, StopUnit
-from quarterdeck.model.world import BalancerFact, MachineFact, World
+from quarterdeck.model.world import MachineFact, World
 from quarterdeck.planner import (
     claims,
     machines,

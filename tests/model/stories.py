@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from model.faulty import FaultyTruth
 from model.worlds import empty, settled
+from quarterdeck.model.balancers import BalancerFact
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.membership import MemberFact
@@ -19,7 +20,7 @@ from quarterdeck.model.steps.placement import AttachVolumes
 from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.steps.units import AdoptRevision, RestartUnit, ReviveUnit, StopUnit
 from quarterdeck.model.units import UnitState
-from quarterdeck.model.world import BalancerFact, ReplicaFact, World
+from quarterdeck.model.world import ReplicaFact, World
 from quarterdeck.planner.outcome import RuleOutcome
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.rules.healing import held_back

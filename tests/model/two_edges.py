@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from quarterdeck.model.balancers import BalancerFact
 from quarterdeck.model.edges import EdgeSeen, amiss, in_use, joined
 from quarterdeck.model.endpoints import BalancerStatus, NameFact
-from quarterdeck.model.world import BalancerFact
 from quarterdeck.planner.simulated.parts import DNS, edge, second
 
 if TYPE_CHECKING:

@@ -28,13 +28,14 @@ from quarterdeck.components.credentials import SharedSecrets
 from quarterdeck.components.ports import seat_at
 from quarterdeck.engine.observation.observe import Observer
 from quarterdeck.kube.port import Address
+from quarterdeck.model.balancers import BalancerFact
 from quarterdeck.model.bounds import Settings
 from quarterdeck.model.components import NAMED
 from quarterdeck.model.membership import Health, MemberFact, Membership
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.seats import Slot
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import BalancerFact, MachineFact, ReplicaFact, World
+from quarterdeck.model.world import MachineFact, ReplicaFact, World
 from quarterdeck.pki.codec import encode
 from quarterdeck.pki.issuance import create_plane_secrets
 from quarterdeck.sites.local.settings import LocalSiteSettings

@@ -11,9 +11,10 @@ from support.small_plane import SmallPlane, small_plane
 from quarterdeck.actions.addresses import apiserver_address
 from quarterdeck.actions.carry_out import carry_out
 from quarterdeck.actions.hold import held
+from quarterdeck.model.balancers import BalancerFact, EdgeFact
 from quarterdeck.model.endpoints import BackendAddress, BackendsMust
 from quarterdeck.model.steps.traffic import LeadTo, SetBackends, SetRecord, StopBalancer
-from quarterdeck.model.world import BalancerFact, EdgeFact, World
+from quarterdeck.model.world import World
 
 SET = SetBackends(site="east", why="", backends=("east-1",))
 

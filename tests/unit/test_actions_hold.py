@@ -25,11 +25,12 @@ from quarterdeck.api.plane.memory import memory_from_status
 from quarterdeck.errors import LeaseLost, Unavailable
 from quarterdeck.etcd.faults import EtcdFault, Reason, fault
 from quarterdeck.kube.port import Address, HealthAnswer
+from quarterdeck.model.balancers import BalancerFact
 from quarterdeck.model.components import Component
 from quarterdeck.model.steps.members import TransferLeadership
 from quarterdeck.model.steps.traffic import SetBackends
 from quarterdeck.model.steps.units import StopUnit
-from quarterdeck.model.world import BalancerFact, World
+from quarterdeck.model.world import World
 
 
 @dataclass(slots=True, kw_only=True)

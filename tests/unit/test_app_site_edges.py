@@ -18,7 +18,8 @@ from quarterdeck.app.site import hosts as site_hosts
 from quarterdeck.drivers.sites import OpenSites
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import Conflict
-from quarterdeck.model.world import EdgeFact, World
+from quarterdeck.model.balancers import EdgeFact
+from quarterdeck.model.world import World
 from quarterdeck.planner.simulated import observe
 
 ALL = ("one1", "two2", "three3")

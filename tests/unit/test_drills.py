@@ -23,10 +23,11 @@ from quarterdeck.drills.refusals import Standing, dangers, reasons
 from quarterdeck.drills.schedule import due, proven, restore_proven
 from quarterdeck.engine.observation.slowness import DISK
 from quarterdeck.errors import InvalidInput, NotFound, PreconditionFailed
+from quarterdeck.model.balancers import BalancerFact, EdgeFact
 from quarterdeck.model.components import Component
 from quarterdeck.model.faults import SLOW_SYNC, Fail, FaultKind
 from quarterdeck.model.units import Machine, MachineRole
-from quarterdeck.model.world import BalancerFact, EdgeFact, World
+from quarterdeck.model.world import World
 from quarterdeck.planner.survival import Loss
 from quarterdeck.planner.view import view
 

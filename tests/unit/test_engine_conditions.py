@@ -11,6 +11,7 @@ from quarterdeck.api.base import Condition, ConditionStatus
 from quarterdeck.api.conditions import ConditionType
 from quarterdeck.api.controlplane import new_control_plane
 from quarterdeck.engine.notices.conditions import KINDS, judged, reworded, stalled, turned, unseen, why_stalled
+from quarterdeck.model.balancers import BalancerFact, EdgeFact
 from quarterdeck.model.clusters import ClusterMemory, Full
 from quarterdeck.model.components import Component
 from quarterdeck.model.epochs import BackupOrigin, Seed
@@ -20,7 +21,7 @@ from quarterdeck.model.memory import Condemned, Memory, Rejection, Replica
 from quarterdeck.model.seats import Slot
 from quarterdeck.model.steps.clusters import NoteCreated
 from quarterdeck.model.steps.plan import Plan, Wait
-from quarterdeck.model.world import BalancerFact, EdgeFact, World
+from quarterdeck.model.world import World
 
 SERVES = BalancerFact(site="east", running=True, backends=frozenset({"a-1"}), healthy=frozenset({"a-1"}))
 REPLICA = Replica(name="a-1", slot=Slot(site="east", zone="a"), machine="m-1")

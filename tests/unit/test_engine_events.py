@@ -12,13 +12,14 @@ from support.golden import Golden
 from quarterdeck.api.events import EventReason
 from quarterdeck.engine.notices.events import Happening, event_of, happenings
 from quarterdeck.engine.notices.events import warnings as told
+from quarterdeck.model.balancers import EdgeFact
 from quarterdeck.model.bounds import HealingBounds
 from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.membership import Health
 from quarterdeck.model.memory import Condemned
 from quarterdeck.model.steps.healing import NoteDown, Pardon
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import EdgeFact, World
+from quarterdeck.model.world import World
 from quarterdeck.planner.simulated import observe
 from quarterdeck.stores.port import Event, EventType
 

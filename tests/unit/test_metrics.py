@@ -36,6 +36,7 @@ from quarterdeck.metrics.measures import EVERY, Measures
 from quarterdeck.metrics.merge import merged
 from quarterdeck.metrics.metrics import Metrics
 from quarterdeck.metrics.server import ListenAddress, serve_metrics
+from quarterdeck.model.balancers import BalancerFact
 from quarterdeck.model.components import Component
 from quarterdeck.model.leadership import Leadership
 from quarterdeck.model.membership import Health, Space
@@ -43,7 +44,7 @@ from quarterdeck.model.memory import Timeline
 from quarterdeck.model.steps.plan import Plan, Wait
 from quarterdeck.model.steps.traffic import SetRecord
 from quarterdeck.model.steps.units import StartUnit
-from quarterdeck.model.world import BalancerFact, World
+from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan
 
 DOCS = Path(__file__).parents[2] / "docs"

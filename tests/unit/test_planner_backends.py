@@ -10,10 +10,11 @@ from model.stories import about_to, planned, serving, until, whats, with_balance
 from model.worlds import moving
 from support.golden import Golden
 
+from quarterdeck.model.balancers import BalancerFact
 from quarterdeck.model.components import Component
 from quarterdeck.model.steps.traffic import SetBackends, SetRecord
 from quarterdeck.model.units import UnitState
-from quarterdeck.model.world import BalancerFact, World
+from quarterdeck.model.world import World
 from quarterdeck.planner.outcome import RuleOutcome
 from quarterdeck.planner.rules.traffic import backends, relight
 from quarterdeck.planner.simulated import observe

@@ -10,10 +10,11 @@ from model.stories import about_to, planned, told, until, whats, with_balancers,
 from model.worlds import empty, moving
 from support.golden import Golden
 
+from quarterdeck.model.balancers import BalancerFact
 from quarterdeck.model.remember import remember
 from quarterdeck.model.steps.base import Note
 from quarterdeck.model.steps.traffic import NoteLifetime, SetRecord, StopBalancer
-from quarterdeck.model.world import BalancerFact, World
+from quarterdeck.model.world import World
 from quarterdeck.planner.rules.traffic import let_go, may_drain, record
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view

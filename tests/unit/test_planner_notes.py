@@ -10,6 +10,7 @@ import pytest
 from model.stories import serving, until, with_fact, with_member, without_member
 from model.worlds import moving
 
+from quarterdeck.model.balancers import BalancerFact
 from quarterdeck.model.components import Component
 from quarterdeck.model.membership import Health, Membership
 from quarterdeck.model.memory import Memory, Replica
@@ -18,7 +19,7 @@ from quarterdeck.model.steps.clusters import NoteCluster, NoteCreated, NoteMembe
 from quarterdeck.model.steps.placement import PlaceReplica
 from quarterdeck.model.steps.traffic import NoteDraining, NoteRecord, NoteUnsettled
 from quarterdeck.model.units import UnitState
-from quarterdeck.model.world import BalancerFact, World
+from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.rules.notes import note
 from quarterdeck.planner.simulated import observe

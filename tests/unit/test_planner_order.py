@@ -23,13 +23,14 @@ from model.stories import (
 from model.worlds import empty, moving, settled, wanted
 from support.golden import Golden
 
+from quarterdeck.model.balancers import BalancerFact
 from quarterdeck.model.components import Component
 from quarterdeck.model.membership import Health, MemberFact, WrongData
 from quarterdeck.model.steps.members import AddLearner, RemoveMember
 from quarterdeck.model.steps.placement import ReleaseReplica
 from quarterdeck.model.steps.units import StartUnit
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import BalancerFact, ReplicaFact, World
+from quarterdeck.model.world import ReplicaFact, World
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.rules.traffic import backends
 from quarterdeck.planner.simulated import observe

@@ -10,12 +10,13 @@ from model.stories import about_to, joined_by, planned, told, until, with_balanc
 from model.worlds import empty, moving, settled
 from support.golden import Golden
 
+from quarterdeck.model.balancers import BalancerFact, EdgeFact
 from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.membership import Health, MemberFact
 from quarterdeck.model.steps.placement import ReleaseReplica
 from quarterdeck.model.steps.traffic import StopBalancer
 from quarterdeck.model.units import UnitState
-from quarterdeck.model.world import BalancerFact, EdgeFact, World
+from quarterdeck.model.world import World
 from quarterdeck.planner.rules.release import release, take_down
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view

@@ -12,11 +12,12 @@ from model.worlds import moving
 from support.components import CONTROLLERS
 from support.golden import Golden
 
+from quarterdeck.model.balancers import BalancerFact
 from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.membership import Health
 from quarterdeck.model.steps.units import StartUnit, StopUnit
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import BalancerFact, World
+from quarterdeck.model.world import World
 from quarterdeck.planner.outcome import RuleOutcome
 from quarterdeck.planner.rules.replica_programs import control, retire, serve, serve_in_outage
 from quarterdeck.planner.simulated import observe

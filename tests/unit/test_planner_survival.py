@@ -12,13 +12,14 @@ from model.stories import serving, with_balancers, with_fact, with_member, with_
 from model.worlds import FORMER, changing, settled
 from support.golden import Golden
 
+from quarterdeck.model.balancers import BalancerFact, EdgeFact
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import ReplicaChange
 from quarterdeck.model.membership import Health
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.seats import Slot
 from quarterdeck.model.units import MachineState
-from quarterdeck.model.world import BalancerFact, EdgeFact, World
+from quarterdeck.model.world import World
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.survival import FailureDomain, Survivability, Survival, survivals
 from quarterdeck.planner.view import view

@@ -19,10 +19,11 @@ from model.stories import (
 from model.worlds import empty, moving, settled, wanted
 from support.golden import Golden
 
+from quarterdeck.model.balancers import BalancerFact
 from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.steps.traffic import NoteDraining, NoteRecord, SetBackends, SetRecord, StopBalancer
 from quarterdeck.model.steps.units import StopUnit
-from quarterdeck.model.world import BalancerFact, World
+from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.rules.traffic import let_go, may_drain
 from quarterdeck.planner.simulated import apply, observe, tick

@@ -12,9 +12,10 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.concurrency import together, whole
 from quarterdeck.endpoint.port import HoldsClients, LoadBalancer
 from quarterdeck.errors import QuarterdeckError, Unavailable
+from quarterdeck.model.balancers import BalancerFact
 from quarterdeck.model.capabilities import RoundTrip
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.world import BalancerFact, World
+from quarterdeck.model.world import World
 
 #: Seconds: how long load balancers may pause, and what a packet needs besides the round trip. A hold takes some 0.1 s,
 #: and longer where the machine freezes during it: better than resuming too early.

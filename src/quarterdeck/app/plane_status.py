@@ -22,10 +22,11 @@ from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.engine.notices.conditions import why_stalled
 from quarterdeck.engine.notices.events import warnings
 from quarterdeck.engine.status import Leader, Status
+from quarterdeck.model.balancers import BalancerFact
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.leadership import Leadership
-from quarterdeck.model.world import BalancerFact, World
+from quarterdeck.model.world import World
 from quarterdeck.planner import quorum
 from quarterdeck.planner.members import voters
 from quarterdeck.planner.survival import survivals

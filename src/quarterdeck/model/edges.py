@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from quarterdeck.model.balancers import BalancerFact, EdgeFact
 from quarterdeck.model.endpoints import APISERVERS, BalancerStatus, NameFact
-from quarterdeck.model.world import BalancerFact, EdgeFact, ReplicaFact
+from quarterdeck.model.world import ReplicaFact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

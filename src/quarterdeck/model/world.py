@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from quarterdeck.model.balancers import BalancerFact
 from quarterdeck.model.bounds import Settings
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component, ReplicaChange, ReplicaPrograms
@@ -80,84 +81,6 @@ class ReplicaFact:
             return self
         seen = self.events
         return replace(self, peer_up=seen.peer_up, has_data=seen.has_data, refused=seen.refused)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EdgeFact:
-    """One machine that a site's load balancer of this plane runs on."""
-
-    name: str
-    #: The plane's name must have its address.
-    named: bool = True
-    #: It leads to a ready apiserver; None: it does not answer.
-    leads: bool | None = True
-    #: Why no floating address can move to it; "": one can, or there are none.
-    unrouted: str = ""
-    #: "": none.
-    zone: str = ""
-    #: "": it is a host of its own.
-    host: str = ""
-    #: Why it does not answer, for people.
-    why: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BalancerFact:
-    """A site's load balancer for this plane, on all of its edges. One that does not run has no backends."""
-
-    site: str
-    running: bool
-    #: It does not run on an edge, but its unit or files are there: the supervisor may start it at any moment.
-    left: bool = False
-    #: Every edge that a client may be led to answers, so that all can be configured.
-    reachable: bool = True
-    #: The replicas to which any answering edge sends new connections.
-    backends: frozenset[str] = frozenset()
-    #: The replicas that pass the health check of every edge.
-    healthy: frozenset[str] = frozenset()
-    #: All edges run, and send to the same replicas.
-    alike: bool = True
-    #: The replicas to which every answering edge sends.
-    common: frozenset[str] = frozenset()
-    #: Open connections of clients.
-    connections: int = 0
-    #: Empty: it runs on one edge, of which no more is known.
-    edges: tuple[EdgeFact, ...] = ()
-
-    @property
-    def there(self) -> bool:
-        """Whether any part of it is still on a machine."""
-        return self.running or self.left
-
-    @property
-    def ready(self) -> bool:
-        """Whether it leads to a ready apiserver."""
-        return bool(self.healthy)
-
-    @property
-    def everywhere(self) -> frozenset[str]:
-        """The replicas to which every edge that clients may use is observed to send."""
-        return self.backends if self.alike and self.reachable else frozenset()
-
-    @property
-    def listed(self) -> frozenset[str]:
-        """The replicas to which every answering edge sends."""
-        return self.backends if self.alike else self.common
-
-    @property
-    def silent(self) -> frozenset[str]:
-        """Its edges that do not answer."""
-        return frozenset(each.name for each in self.edges if each.leads is None)
-
-    @property
-    def unrouted(self) -> tuple[str, ...]:
-        """Its edges to which no floating address can move."""
-        return tuple(each.name for each in self.edges if each.unrouted)
-
-    @property
-    def on(self) -> tuple[EdgeFact, ...]:
-        """Its edges; one that stands for the site where none are known."""
-        return self.edges or (EdgeFact(name=self.site, leads=self.ready if self.reachable else None),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,9 +162,10 @@ class World:
     name_servers: int | None = None
     #: The site of the one load balancer at a fixed address, for endpoints with an address and no name.
     front: str | None = None
-    #: The name must lead to the apiservers themselves, which then are in the form of a load balancer.
+    #: The name must lead to the apiservers themselves.
     direct: bool = False
-    apiservers: BalancerFact = BalancerFact(site=APISERVERS, running=False)
+    #: The apiservers to which the name leads by itself, in the form of a load balancer.
+    apiservers: BalancerFact = field(default_factory=lambda: BalancerFact(site=APISERVERS, running=False))
     #: Replicas whose apiserver listens at another port than clients of the name use.
     elsewhere: frozenset[str] = frozenset()
     #: The address at ``front`` is promoted: it leads to the only replica itself, or to the load balancer there.
@@ -257,7 +181,8 @@ class World:
     words: tuple[MemberWord, ...] = ()
     #: Whether a new epoch may begin then.
     consent: Consent = field(default_factory=Consent)
-    #: The leader of each kind of controllers, as an apiserver reports it. No step follows from it.
+    #: The leader of each kind of controllers, as an apiserver reports it. No step follows from it: no program is
+    #: restarted because something keeps it from leading.
     leading: tuple[Leadership, ...] = ()
     #: Whether a kubelet has renewed its Lease in the present epoch of etcd, or there are none of them; None: unknown.
     kubelets_back: bool | None = None

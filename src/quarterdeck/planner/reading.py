@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Self, TypeVar
 
+from quarterdeck.model.balancers import BalancerFact
 from quarterdeck.model.clusters import MEMBER, Cluster
 from quarterdeck.model.components import Component, ReplicaChange
 from quarterdeck.model.endpoints import APISERVERS
@@ -14,7 +15,7 @@ from quarterdeck.model.memory import Replica
 from quarterdeck.model.seats import Slot
 from quarterdeck.model.steps.plan import Wait
 from quarterdeck.model.units import IDLE, MachineState, UnitState
-from quarterdeck.model.world import BalancerFact, ReplicaFact, World
+from quarterdeck.model.world import ReplicaFact, World
 from quarterdeck.planner.members import acts, has_the_data, is_stale, lost_events, voters, wants_events, was_removed
 from quarterdeck.planner.quorum import Voter, quorum_site
 from quarterdeck.planner.revisions import as_it_is

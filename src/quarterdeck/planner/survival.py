@@ -12,12 +12,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from quarterdeck.model.balancers import EdgeFact
 from quarterdeck.model.clusters import CALLED, Cluster
 from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.membership import Health, MemberFact
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.units import MachineState
-from quarterdeck.model.world import EdgeFact, MachineFact
+from quarterdeck.model.world import MachineFact
 from quarterdeck.planner.members import has_the_data, serves
 from quarterdeck.planner.quorum import quorum
 from quarterdeck.planner.view import View

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from quarterdeck.model.balancers import BalancerFact
 from quarterdeck.model.components import Component
 from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.memory import Replica
@@ -11,7 +12,7 @@ from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.plan import Wait
 from quarterdeck.model.steps.traffic import LeadTo, SetBackends, SetRecord, StopBalancer
 from quarterdeck.model.units import IDLE
-from quarterdeck.model.world import BalancerFact, World
+from quarterdeck.model.world import World
 from quarterdeck.planner import next_steps
 from quarterdeck.planner.outcome import RuleOutcome
 from quarterdeck.planner.view import View

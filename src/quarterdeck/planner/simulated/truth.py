@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Self, TypeVar
 
+from quarterdeck.model.balancers import BalancerFact
 from quarterdeck.model.bounds import HealingBounds, Settings
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component, ReplicaChange, ReplicaPrograms
 from quarterdeck.model.epochs import Consent
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.seats import Slot
-from quarterdeck.model.world import BalancerFact
 from quarterdeck.planner.quorum import Voter, quorum, quorum_site
 from quarterdeck.planner.simulated.no_faults import NoFaults
 from quarterdeck.planner.simulated.parts import (
