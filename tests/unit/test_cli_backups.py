@@ -86,7 +86,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Told:
 
     for each in (adopt, plan, start):
         monkeypatch.setattr(Restores, each.__name__, each)
-    monkeypatch.setattr("quarterdeck.cli.commands.restores.follow", lambda name: made.calls.append(("follow", name)))
+    monkeypatch.setattr("quarterdeck.cli.work.follow", lambda name: made.calls.append(("follow", name)))
     return made
 
 

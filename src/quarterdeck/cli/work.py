@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from quarterdeck.api.operation import Operation
+from quarterdeck.api.output.base import NamedOutput
 from quarterdeck.app import Hand, Quarterdeck, Watcher
 from quarterdeck.cli.context import Output, err, here, out, read
 from quarterdeck.cli.open_home import call
@@ -176,6 +177,17 @@ def gone(name: str) -> bool:
 def follow(name: str, *, timeout: float | None = None) -> None:
     """Be there until the plane is as wanted: follow the process that drives it, or drive it when none does."""
     call(lambda face: _follow(face, name, timeout))
+
+
+def wait_for(result: NamedOutput, text: str, *, detached: bool, output: Output) -> None:
+    """Be there until the plane that ``result`` is about is as wanted, and print that, unless this command is to end
+    now. ``text``: for people.
+    """
+    if detached:
+        detach(result.name, output)
+    else:
+        follow(result.name)
+    emit(result, output, lambda: None if detached else out.print(text, soft_wrap=True))
 
 
 async def _follow(face: Quarterdeck, name: str, timeout: float | None) -> None:

@@ -131,8 +131,7 @@ class Restores:
 
         def consented(seen: ControlPlane) -> ControlPlane:
             _require_restorable(seen)
-            if seen.status.memory.epoch + 1 != plan.epoch:
-                raise Conflict(doing, f"epoch {seen.status.memory.epoch} of its etcd has begun since", "see 'status'")
+            operations.require_next_epoch(seen, plan.epoch, doing)
             restore = RestoreFrom(
                 store=plan.store,
                 folder=plan.folder,

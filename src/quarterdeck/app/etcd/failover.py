@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import OperationType
 from quarterdeck.api.plane.epochs import NewEpoch, StandbyPlacement
-from quarterdeck.app.etcd.recovery import require_drivable
+from quarterdeck.app.etcd.recovery import others_may_live, require_drivable
 from quarterdeck.engine.observation.observe import observer_of
 from quarterdeck.engine.workspace import operations, recorded
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.open_plane import open_plane
 from quarterdeck.engine.workspace.operations import Requester
-from quarterdeck.errors import Conflict, PreconditionFailed
+from quarterdeck.errors import PreconditionFailed
 from quarterdeck.model.epochs import MemberWord
 from quarterdeck.model.world import World
 from quarterdeck.planner.quorum import quorum
@@ -101,18 +101,11 @@ async def start(
     """See ``EtcdCare.fail_over``."""
     doing = f"failing over plane {lost.name} to site {lost.to}"
     if lost.others_may_live and not even_if_others_live:
-        seen = (
-            f"{', '.join(lost.cut_off)} do not answer, and may serve clients elsewhere: there would be two copies of "
-            "the plane"
-        )
-        raise PreconditionFailed(
-            doing, seen, "bring them back, or add --even-if-others-live if they are certainly down"
-        )
+        raise others_may_live(doing, lost.cut_off)
     current = await recorded.existing(home.store, lost.name)
     require_drivable(current)
     require_standby_at(current, lost.to)
-    if current.status.memory.epoch + 1 != lost.epoch:
-        raise Conflict(doing, f"epoch {current.status.memory.epoch} of its etcd has begun since", "see 'status'")
+    operations.require_next_epoch(current, lost.epoch, doing)
     here = current.spec.placement
     wanted = current.with_spec(
         placement=here.model_copy(update={"site": lost.to, "zones": None, "storage_class": None}),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -16,7 +16,7 @@ from quarterdeck.engine.observation.queries import or_none
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.open_plane import open_plane
-from quarterdeck.errors import Conflict, Corrupt, NotFound, Paused, PreconditionFailed
+from quarterdeck.errors import Corrupt, NotFound, Paused, PreconditionFailed
 from quarterdeck.etcd.facts import KeySpaceHash
 from quarterdeck.model.epochs import MemberWord
 from quarterdeck.model.world import World
@@ -161,22 +161,23 @@ def _differ(left: Survivors, hashes: Mapping[str, KeySpaceHash | None]) -> tuple
     return tuple(name for name in same if others[name].hash != best.hash)
 
 
+def others_may_live(doing: str, cut_off: Sequence[str]) -> PreconditionFailed:
+    """Why no epoch begins beside voters that do not answer and may be a quorum."""
+    seen = (
+        f"{', '.join(cut_off)} do not answer, and may serve clients elsewhere: there would be two copies of the plane"
+    )
+    return PreconditionFailed(doing, seen, "bring them back, or add --even-if-others-live if they are certainly down")
+
+
 async def consent(home: Home, lost: LostQuorum, *, even_if_others_live: bool) -> None:
     """See ``Quarterdeck.recover``."""
     doing = f"recovering plane {lost.name}"
     if lost.others_may_live and not even_if_others_live:
-        seen = (
-            f"{', '.join(lost.cut_off)} do not answer, and may serve clients elsewhere: there would be two copies of "
-            "the plane"
-        )
-        raise PreconditionFailed(
-            doing, seen, "bring them back, or add --even-if-others-live if they are certainly down"
-        )
+        raise others_may_live(doing, lost.cut_off)
 
     def consented(seen: ControlPlane) -> ControlPlane:
         require_drivable(seen)
-        if seen.status.memory.epoch + 1 != lost.epoch:
-            raise Conflict(doing, f"epoch {seen.status.memory.epoch} of its etcd has begun since", "see 'status'")
+        operations.require_next_epoch(seen, lost.epoch, doing)
         word = NewEpoch(epoch=lost.epoch, even_if_others_live=even_if_others_live)
         return seen.with_spec(new_epoch=word)
 

@@ -9,11 +9,11 @@ import typer
 from quarterdeck.api.output.planes import FailoverResult
 from quarterdeck.app import LostSite
 from quarterdeck.cli.arguments import Detach, EvenIfOthersLive, Name, OutputOption, Yes
-from quarterdeck.cli.context import Output, look, out
+from quarterdeck.cli.commands.recovery import absent_lines
+from quarterdeck.cli.context import Output, look
 from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.open_home import call, go_inside_to_drive
-from quarterdeck.cli.output import emit
-from quarterdeck.cli.work import confirm, detach, follow
+from quarterdeck.cli.work import confirm, wait_for
 
 app = group()
 
@@ -44,12 +44,8 @@ def failover(
         typer.echo(line, err=True)
     confirm(f"begin epoch {lost.epoch} of the etcd of plane {name} at site {to}, from {lost.replica}?", yes=yes)
     call(lambda face: face.etcd.fail_over(lost, even_if_others_live=even_if_others_live, standby_back=standby_back))
-    if detached:
-        detach(name, output)
-    else:
-        follow(name)
     text = f"plane {name} is at site {to}; its old data is kept on its machines: see 'events {name}'"
-    emit(_result(lost), output, lambda: None if detached else out.print(text))
+    wait_for(_result(lost), text, detached=detached, output=output)
 
 
 def _result(lost: LostSite) -> FailoverResult:
@@ -68,8 +64,4 @@ def _result(lost: LostSite) -> FailoverResult:
 
 def _lines(lost: LostSite) -> list[str]:
     """What to know before one consents."""
-    said = [f"off, or without their data: {', '.join(lost.dead)}"] if lost.dead else []
-    if lost.cut_off:
-        lives = ", and may serve others" if lost.others_may_live else ""
-        said.append(f"do not answer{lives}: {', '.join(lost.cut_off)}")
-    return [*said, f"lost: {lost.loss}"]
+    return [*absent_lines(lost.dead, lost.cut_off, others_may_live=lost.others_may_live), f"lost: {lost.loss}"]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import typer
 
 from quarterdeck.api.output.planes import RecoveryResult, SurvivorRow
 from quarterdeck.app import LostQuorum, Survivor
 from quarterdeck.cli.arguments import Detach, EvenIfOthersLive, Name, OutputOption, Yes
-from quarterdeck.cli.context import Output, look, out
+from quarterdeck.cli.context import Output, look
 from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.open_home import call, go_inside_to_drive
-from quarterdeck.cli.output import Column, emit, table
-from quarterdeck.cli.work import confirm, detach, follow
+from quarterdeck.cli.output import Column, table
+from quarterdeck.cli.work import confirm, wait_for
 
 app = group()
 
@@ -45,12 +47,8 @@ def recover(
         typer.echo(line, err=True)
     confirm(f"begin epoch {lost.epoch} of the etcd of plane {name}, and give up what only the others have?", yes=yes)
     call(lambda face: face.recover(lost, even_if_others_live=even_if_others_live))
-    if detached:
-        detach(name, output)
-    else:
-        follow(name)
     text = f"plane {name} is settled again; its old data is kept on its machines: see 'events {name}'"
-    emit(result, output, lambda: None if detached else out.print(text))
+    wait_for(result, text, detached=detached, output=output)
 
 
 def _result(lost: LostQuorum) -> RecoveryResult:
@@ -77,12 +75,18 @@ def _row(found: Survivor) -> SurvivorRow:
     )
 
 
+def absent_lines(dead: Sequence[str], cut_off: Sequence[str], *, others_may_live: bool) -> list[str]:
+    """The voters that are not there."""
+    said = [f"off, or without their data: {', '.join(dead)}"] if dead else []
+    if cut_off:
+        lives = ", and may serve others" if others_may_live else ""
+        said.append(f"do not answer{lives}: {', '.join(cut_off)}")
+    return said
+
+
 def _lines(lost: LostQuorum) -> list[str]:
     """What to know before one consents."""
-    said = [f"off, or without their data: {', '.join(lost.dead)}"] if lost.dead else []
-    if lost.cut_off:
-        lives = ", and may serve others" if lost.others_may_live else ""
-        said.append(f"do not answer{lives}: {', '.join(lost.cut_off)}")
+    said = absent_lines(lost.dead, lost.cut_off, others_may_live=lost.others_may_live)
     best = next(each.replica for each in lost.survivors if each.chosen)
     said.append(f"{best} is chosen: it has applied the most of what was committed")
     if lost.differ:

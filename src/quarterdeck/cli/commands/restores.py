@@ -23,12 +23,12 @@ from quarterdeck.cli.commands.copies import (
     events_revision,
     restore_as,
 )
-from quarterdeck.cli.context import Output, err, out
+from quarterdeck.cli.context import Output, err
 from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.object_text import losses_lines, losses_result
 from quarterdeck.cli.open_home import call, go_inside_to_drive
-from quarterdeck.cli.output import done, emit
-from quarterdeck.cli.work import confirm, detach, follow
+from quarterdeck.cli.output import done
+from quarterdeck.cli.work import confirm, wait_for
 from quarterdeck.errors import InvalidInput, QuarterdeckError
 
 app = group()
@@ -74,51 +74,42 @@ def restore(
     The data is built and checked first. Then all programs of the plane stop, and start again with it. With --as,
     another plane begins with it instead, and this one is not touched.
     """
-    _require_pair(source, key, options)
+    foreign = _foreign(source, key, options)
     if new_name is not None:
         _require_untouched(name, even_if_others_live=even_if_others_live)
         asked = CopyRequest(name=new_name, site=site, endpoint=endpoint, external_controllers=external_controllers)
-        found = ForeignBackup(source, key, options) if source is not None and key is not None else None
-        restore_as(name, asked, to=to, source=found, dry_run=dry_run, yes=yes, detached=detached, output=output)
+        restore_as(name, asked, to=to, source=foreign, dry_run=dry_run, yes=yes, detached=detached, output=output)
         return
     _require_as(site, endpoint, external_controllers=external_controllers)
-    _adopt(name, source, key, options)
+    _adopt(name, foreign)
     go_inside_to_drive(name)
     plan = call(lambda face: face.backups.restores.plan(name, to=to))
     for line in _lines(plan):
         err.print(line, highlight=False, soft_wrap=True)
     if dry_run:
-        done(_result(plan), output, "nothing was changed" if source is None else _paused(name))
+        done(_result(plan), output, "nothing was changed" if foreign is None else _paused(name))
         return
     confirm(f"stop plane {name}, and start it again with the data of etcd revision {plan.revision:,}?", yes=yes)
     call(lambda face: face.backups.restores.start(plan, even_if_others_live=even_if_others_live))
-    _finish(plan, detached=detached, output=output)
+    text = f"plane {name} is settled again; its former data is kept on its machines: see 'events {name}'"
+    wait_for(_result(plan), text, detached=detached, output=output)
 
 
 def _paused(name: str) -> str:
     return f"plane {name} stays paused: 'quarterdeck restore {name}' restores its data"
 
 
-def _finish(plan: RestorePlan, *, detached: bool, output: Output) -> None:
-    """Wait for the restored plane, unless this process is to end."""
-    if detached:
-        detach(plan.plane, output)
-    else:
-        follow(plan.plane)
-    text = f"plane {plan.plane} is settled again; its former data is kept on its machines: see 'events {plan.plane}'"
-    emit(_result(plan), output, lambda: None if detached else out.print(text, soft_wrap=True))
-
-
-def _adopt(name: str, source: str | None, key: Path | None, options: Path | None) -> None:
+def _adopt(name: str, lost: ForeignBackup | None) -> None:
     """Bring a plane back whose home was lost."""
-    if source is None or key is None:
+    if lost is None:
         return
-    call(lambda face: face.backups.restores.adopt(name, source, key=key, options=options))
+    call(lambda face: face.backups.restores.adopt(name, lost.url, key=lost.key, options=lost.options))
     text = f"plane {name} is in this home again, paused until its data is restored"
     err.print(text, highlight=False, soft_wrap=True)
 
 
-def _require_pair(source: str | None, key: Path | None, options: Path | None) -> None:
+def _foreign(source: str | None, key: Path | None, options: Path | None) -> ForeignBackup | None:
+    """The backup of a plane that this home need not have, as the options name it. Raises InvalidInput for half of it."""
     doing = "restoring a plane"
     if source is not None and key is None:
         raise InvalidInput(doing, "--from is given without --key", "give the file with the key that opens the backups")
@@ -127,6 +118,7 @@ def _require_pair(source: str | None, key: Path | None, options: Path | None) ->
         raise InvalidInput(
             doing, f"{given} is given without --from", "give the URL of the backup store, or leave it out"
         )
+    return ForeignBackup(source, key, options) if source is not None and key is not None else None
 
 
 def _require_as(site: str | None, endpoint: str | None, *, external_controllers: bool) -> None:

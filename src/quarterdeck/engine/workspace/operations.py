@@ -254,6 +254,13 @@ def require_known(plane: ControlPlane) -> None:
         )
 
 
+def require_next_epoch(plane: ControlPlane, epoch: int, doing: str) -> None:
+    """Raise Conflict where another epoch of its etcd has begun than the one before the one that was planned."""
+    begun = plane.status.memory.epoch
+    if begun + 1 != epoch:
+        raise Conflict(doing, f"epoch {begun} of its etcd has begun since", "see 'status'")
+
+
 async def require_changeable(store: Store, plane: ControlPlane) -> None:
     """Raise Conflict while the plane moves: source and target of a move must not change."""
     running = await recorded.current(store, plane.name)
