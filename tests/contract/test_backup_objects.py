@@ -18,6 +18,7 @@ from pydantic import JsonValue
 from support.byhand import OneReplica, binaries, one_replica
 from support.conditions import until
 from support.etcd_cluster import eventually
+from support.leftovers import working_in
 
 from quarterdeck.api.belongings import PlaneSecrets
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
@@ -37,7 +38,6 @@ from quarterdeck.errors import Conflict, InvalidInput, NotFound, PreconditionFai
 from quarterdeck.etcd.calls import ClientTls
 from quarterdeck.etcd.client import EtcdMember
 from quarterdeck.kube.http import HttpKube
-from quarterdeck.linux.calls import pids
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName
 from quarterdeck.pki.codec import encode
@@ -331,22 +331,10 @@ async def test_nothing_outlives_a_look_that_is_cancelled(lab: Lab, monkeypatch: 
     looking = asyncio.ensure_future(lab.its.get("alpha", "configmap", "kept", at=str(then)))
     await reading.wait()
     modes = {each.stat().st_mode & 0o077 for each in place.iterdir()}
-    assert (modes, len(_inside(place))) == ({0}, 4), "etcd, an apiserver, and a parent of each"
-    assert not [each for each in _inside(place) if "PRIVATE KEY" in Path(f"/proc/{each}/cmdline").read_text()]
+    assert (modes, len(working_in(place))) == ({0}, 4), "etcd, an apiserver, and a parent of each"
+    assert not [each for each in working_in(place) if "PRIVATE KEY" in Path(f"/proc/{each}/cmdline").read_text()]
     looking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await looking
-    until(lambda: not _inside(place), "all have ended")
+    until(lambda: not working_in(place), "all have ended")
     assert [*place.iterdir()] == []
-
-
-def _inside(folder: Path) -> list[int]:
-    """The processes that work below a folder."""
-    found = []
-    for pid in pids():
-        try:
-            if Path(f"/proc/{pid}/cwd").readlink().is_relative_to(folder):
-                found.append(pid)
-        except OSError:
-            continue
-    return found

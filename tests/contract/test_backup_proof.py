@@ -17,6 +17,7 @@ from support.conditions import until
 from support.databases import IDENTITIES, StoredMoment, database, history, parted, stored_moment
 from support.etcd_cluster import RealLab, etcd_binary, leader, real_lab, real_labs  # noqa: F401
 from support.etcd_history import ALL, History
+from support.leftovers import working_in
 from support.tiers import in_each_tier, sized
 
 from quarterdeck.backup.bolt.file import BoltFile
@@ -32,7 +33,6 @@ from quarterdeck.errors import Corrupt, PreconditionFailed, TimedOut
 from quarterdeck.etcd.calls import ClientTls
 from quarterdeck.etcd.client import EtcdMember
 from quarterdeck.etcd.kv import Put
-from quarterdeck.linux.calls import pids
 from quarterdeck.upstream.catalog import UpstreamProgram, Versions
 from quarterdeck.upstream.upstream import Upstream
 
@@ -267,18 +267,6 @@ async def test_an_etcd_that_does_not_serve_in_time_is_given_up(small: Path, prog
     assert [each.name for each in small.parent.iterdir()] == ["db"]
 
 
-def inside(folder: Path) -> list[int]:
-    """The processes that work in a folder, or below it."""
-    found = []
-    for pid in pids():
-        try:
-            if Path(f"/proc/{pid}/cwd").readlink().is_relative_to(folder):
-                found.append(pid)
-        except OSError:
-            continue
-    return found
-
-
 async def test_nothing_outlives_a_proof_that_is_cancelled(small: Path, programs: EtcdPrograms) -> None:
     serving = asyncio.Event()
 
@@ -289,12 +277,12 @@ async def test_nothing_outlives_a_proof_that_is_cancelled(small: Path, programs:
 
     using = asyncio.ensure_future(use())
     await serving.wait()
-    assert inside(small.parent)
+    assert working_in(small.parent)
     assert (small.parent / ".db.etcd").stat().st_mode & 0o777 == 0o700
     using.cancel()
     with pytest.raises(asyncio.CancelledError):
         await using
-    assert not inside(small.parent)
+    assert not working_in(small.parent)
     assert [each.name for each in small.parent.iterdir()] == ["db"]
 
 
@@ -320,7 +308,7 @@ def test_nothing_outlives_a_process_that_is_killed_and_the_next_one_cleans_up(
         assert user.stdout is not None
         assert user.stdout.readline() == "serves\n"
         user.kill()
-    until(lambda: not inside(small.parent), "the etcd has ended")
+    until(lambda: not working_in(small.parent), "the etcd has ended")
     assert (small.parent / ".db.etcd").exists()
     assert asyncio.run(prove(small, 201, (), programs, deadline=DEADLINE)).keys == 200
     assert [each.name for each in small.parent.iterdir()] == ["db"]

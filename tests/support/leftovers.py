@@ -49,6 +49,18 @@ def processes_of(folder: Path) -> list[psutil.Process]:
     return [each for each in found if each.pid != psutil.Process().pid]
 
 
+def working_in(folder: Path) -> list[int]:
+    """The processes whose working folder is a folder, or is below it."""
+    found = []
+    for pid in psutil.pids():
+        try:
+            if Path(f"/proc/{pid}/cwd").readlink().is_relative_to(folder):
+                found.append(pid)
+        except OSError:
+            continue
+    return found
+
+
 def nothing_left(folder: Path) -> None:
     """Wait until no process has to do with a folder. What is left is killed, and an AssertionError says what it was."""
     end = time.monotonic() + _ENDING

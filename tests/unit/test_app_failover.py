@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 from model.worlds import beside, empty, settled
 from pydantic import ValidationError
+from support.printed_facts import LOST_SITE
 from support.resources import with_spec
 
 from quarterdeck.api.apply import applied_plane
 from quarterdeck.api.controlplane import ControlPlane, ControlPlaneSpec, new_control_plane
 from quarterdeck.api.plane.epochs import NewEpoch, StandbyPlacement
 from quarterdeck.api.plane.memory import memory_from_status, memory_to_status
-from quarterdeck.app import LostSite, Quarterdeck, Requester
+from quarterdeck.app import Quarterdeck, Requester
 from quarterdeck.app.etcd.failover import require_standby_at, required
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.settings import consent_of, standby_slot
@@ -29,19 +30,7 @@ from quarterdeck.planner.simulated import observe
 
 ASKER = Requester(name="a test")
 WEST = StandbyPlacement(site="west")
-LOST = LostSite(
-    name="alpha",
-    epoch=1,
-    to="west",
-    replica="west-4",
-    machine="west-a1",
-    revision=7,
-    seen=9,
-    loss="",
-    dead=("east-1", "east-2", "east-3"),
-    cut_off=(),
-    others_may_live=False,
-)
+LOST = replace(LOST_SITE, name="alpha")
 
 
 def planned(**spec: object) -> ControlPlane:

@@ -6,17 +6,9 @@ import asyncio
 from contextlib import suppress
 from pathlib import Path
 
+from support.leftovers import working_in
+
 from quarterdeck.runner import held
-
-
-def inside(folder: Path) -> list[int]:
-    """The processes that work in a folder."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        with suppress(OSError):
-            if entry.name.isdigit() and (entry / "cwd").readlink() == folder:
-                found.append(int(entry.name))
-    return found
 
 
 async def test_nothing_is_left_of_a_program_that_is_given_up_at_any_moment_of_its_start(tmp_path: Path) -> None:
@@ -25,4 +17,4 @@ async def test_nothing_is_left_of_a_program_that_is_given_up_at_any_moment_of_it
             async with asyncio.timeout(milliseconds / 1000):
                 async with held(("/bin/sleep", "60"), output=output.fileno(), folder=tmp_path):
                     await asyncio.Event().wait()
-        assert inside(tmp_path) == [], f"after {milliseconds} ms"
+        assert working_in(tmp_path) == [], f"after {milliseconds} ms"

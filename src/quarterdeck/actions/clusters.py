@@ -53,12 +53,12 @@ async def restore_member(plane: Plane, step: RestoreMember, _: World) -> None:
     doing, seed = f"restoring {record.name} from {step.origin}", memory.seed
     if memory.replica(record.name).started or seed is None or seed.founder != record.name:
         raise PreconditionFailed(doing, f"{record.name} already has data", "see 'status'")
+    restoring = _Restoring(plane, record, step.cluster, doing)
     match step.origin:
         case SurvivorOrigin(replica=survivor) | StandbyOrigin(standby=survivor):
-            restoring = _Restoring(plane, record, step.cluster, doing)
             await restoring.from_survivor(plane.memory.replica(survivor))
         case BackupOrigin() as backup:
-            await _Restoring(plane, record, step.cluster, doing).from_backup(backup, seed.revision)
+            await restoring.from_backup(backup, seed.revision)
 
 
 @dataclass(frozen=True, slots=True)

@@ -291,6 +291,10 @@ class Chain:
                 found.append((full.revision, last))
         return tuple(found)
 
+    def epochs(self, cluster: str) -> list[int]:
+        """The epochs of a cluster that have a full backup, the newest first."""
+        return sorted({each.epoch for each in self.fulls if each.cluster == cluster}, reverse=True)
+
     def fulls_of(self, cluster: str, epoch: int) -> list[FullBackup]:
         """The full backups of a cluster in an epoch, in the order of their links."""
         return [each for each in self.fulls if (each.cluster, each.epoch) == (cluster, epoch)]

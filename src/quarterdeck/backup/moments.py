@@ -12,6 +12,19 @@ from quarterdeck.backup.sealing import Identities
 from quarterdeck.errors import InvalidInput, NotFound
 
 
+async def newest_moment_at(
+    chain: Chain, cluster: str, at: datetime, *, now: datetime, store: ObjectStore, identities: Identities
+) -> BackupMoment:
+    """What ``moment_at`` finds in the newest epoch that had begun by then. Raises as that does."""
+    failed = NotFound(f"looking for a moment of cluster {cluster}", "there is no full backup", "see 'backup list'")
+    for epoch in chain.epochs(cluster):
+        try:
+            return await moment_at(chain, cluster, epoch, at, now=now, store=store, identities=identities)
+        except NotFound as error:
+            failed = error  # it begins later
+    raise failed
+
+
 async def moment_at(
     chain: Chain, cluster: str, epoch: int, at: datetime, *, now: datetime, store: ObjectStore, identities: Identities
 ) -> BackupMoment:

@@ -95,13 +95,11 @@ class Recorder:
         """Return once this revision can be restored. Raises Unavailable where ``run`` ends before."""
         await self._restorable.covered(revision)
 
-    def renew(self, reason: FullReason) -> bool:
-        """Have a full backup taken beside what is recorded; False where one is on its way already."""
-        if not self._idle.is_set():
-            return False
-        self._idle.clear()
-        self._wanted.put_nowait(reason)
-        return True
+    def renew(self, reason: FullReason) -> None:
+        """Have a full backup taken beside what is recorded, unless one is on its way already."""
+        if self._idle.is_set():
+            self._idle.clear()
+            self._wanted.put_nowait(reason)
 
     # Collecting.
 

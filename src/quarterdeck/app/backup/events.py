@@ -9,7 +9,7 @@ from pathlib import Path
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.plane.epochs import RestoreEvents
 from quarterdeck.backup.chain import BackupMoment, Chain
-from quarterdeck.backup.moments import moment_at
+from quarterdeck.backup.moments import newest_moment_at
 from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.workspace.backups import OpenBackups
 from quarterdeck.engine.workspace.restores import restored_database
@@ -65,19 +65,10 @@ async def events_plan(
 
 
 async def _moment(backups: OpenBackups, chain: Chain, at: datetime | None) -> BackupMoment | None:
-    for epoch in sorted({each.epoch for each in chain.fulls if each.cluster == _EVENTS}, reverse=True):
+    now, identities = datetime.now(UTC), backups.keys.identities
+    try:
         if at is None:
-            return chain.latest(_EVENTS, epoch)
-        try:
-            return await moment_at(
-                chain,
-                _EVENTS,
-                epoch,
-                at,
-                now=datetime.now(UTC),
-                store=backups.store,
-                identities=backups.keys.identities,
-            )
-        except NotFound:
-            continue  # it begins later
-    return None
+            return chain.latest(_EVENTS, max(chain.epochs(_EVENTS), default=0))
+        return await newest_moment_at(chain, _EVENTS, at, now=now, store=backups.store, identities=identities)
+    except NotFound:
+        return None

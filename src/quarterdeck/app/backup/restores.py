@@ -17,7 +17,7 @@ from quarterdeck.backup.build import opened as opened_object
 from quarterdeck.backup.chain import BackupMoment, Chain
 from quarterdeck.backup.chain_store import ChainStore
 from quarterdeck.backup.kubernetes.object_changes import MomentDifference
-from quarterdeck.backup.moments import moment_at, seen_at
+from quarterdeck.backup.moments import newest_moment_at, seen_at
 from quarterdeck.backup.objects.port import ObjectStore
 from quarterdeck.backup.proof import Proof
 from quarterdeck.backup.sealing import Identities
@@ -98,29 +98,15 @@ class Restores:
 
     async def moment(self, backups: OpenBackups, chain: Chain, to: str) -> BackupMoment:
         """A moment of a chain by its name. Of several epochs with the same revision, the newest one is meant."""
-        epochs = sorted({each.epoch for each in chain.fulls if each.cluster == MAIN}, reverse=True)
+        epochs = chain.epochs(MAIN)
         if not epochs:
             raise NotFound(f"restoring from {backups.url}", "there is no full backup there", "see 'backup list'")
         if to == LATEST:
             return chain.latest(MAIN, epochs[0])
         if to.replace(",", "").isdigit():
             return _at_revision(chain, epochs, int(to.replace(",", "")))
-        at, failed = _time(to), None
-        for epoch in epochs:
-            try:
-                return await moment_at(
-                    chain,
-                    MAIN,
-                    epoch,
-                    at,
-                    now=datetime.now(UTC),
-                    store=backups.store,
-                    identities=backups.keys.identities,
-                )
-            except NotFound as error:
-                failed = error
-        assert failed is not None
-        raise failed
+        at, now, identities = _time(to), datetime.now(UTC), backups.keys.identities
+        return await newest_moment_at(chain, MAIN, at, now=now, store=backups.store, identities=identities)
 
     async def start(self, plan: RestorePlan, *, even_if_others_live: bool = False) -> None:
         """Consent to begin the epoch of a plan: a driver stops the plane, restores the database, and starts it again.

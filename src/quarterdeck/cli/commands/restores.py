@@ -109,7 +109,7 @@ def _adopt(name: str, lost: ForeignBackup | None) -> None:
 
 
 def _foreign(source: str | None, key: Path | None, options: Path | None) -> ForeignBackup | None:
-    """The backup of a plane that this home need not have, as the options name it. Raises InvalidInput for half of it."""
+    """The backup of a plane that this home need not have; None: no option names one. Raises InvalidInput."""
     doing = "restoring a plane"
     if source is not None and key is None:
         raise InvalidInput(doing, "--from is given without --key", "give the file with the key that opens the backups")

@@ -61,7 +61,7 @@ class BackupVerifier:
     backups: OpenBackups
     writer: ChainWriter
     subject: Subject
-    renew: Callable[[FullReason], bool]
+    renew: Callable[[FullReason], None]
     told: VerificationEvents
     now: Now
     #: The object of the last full backup when a verification failed: the next one waits for another one.
