@@ -20,18 +20,18 @@ from support.tiers import in_each_tier, sized
 
 from quarterdeck.backup.chain import BackupMoment, Chain, ObjectReference, verified
 from quarterdeck.backup.chain_store import ChainStore
-from quarterdeck.backup.collector import Subject
 from quarterdeck.backup.database import advance, cut_checksum, newest_revision
 from quarterdeck.backup.deposit import Deposit
 from quarterdeck.backup.folding import fold
 from quarterdeck.backup.joining import join
 from quarterdeck.backup.objects.port import ObjectStore
 from quarterdeck.backup.objects.stores import open_store
-from quarterdeck.backup.recorder import Recorder
-from quarterdeck.backup.recording import RecordingPace
+from quarterdeck.backup.recording.collector import Subject
+from quarterdeck.backup.recording.policy import RecordingPace
+from quarterdeck.backup.recording.recorder import Recorder
+from quarterdeck.backup.recording.spool import Spool
 from quarterdeck.backup.records import decode
 from quarterdeck.backup.sealing import Identities, Recipients, unseal
-from quarterdeck.backup.spool import Spool
 from quarterdeck.backup.writer import ChainWriter
 from quarterdeck.etcd.client import EtcdMember
 

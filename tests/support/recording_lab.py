@@ -19,16 +19,16 @@ from typing_extensions import override
 from quarterdeck.backup.bolt.file import BoltFile
 from quarterdeck.backup.chain import Chain, FullBackup, Increments, ObjectReference, verified
 from quarterdeck.backup.chain_store import ChainStore
-from quarterdeck.backup.collector import Subject
 from quarterdeck.backup.database import advance, cut_checksum
 from quarterdeck.backup.deposit import Deposit
 from quarterdeck.backup.objects.port import StoredObject
-from quarterdeck.backup.recorder import Recorder
-from quarterdeck.backup.recording import Check, FullReason, RecordingPace, Side
+from quarterdeck.backup.recording.collector import Subject
+from quarterdeck.backup.recording.policy import FullReason, RecordingPace, Side
+from quarterdeck.backup.recording.recorder import Recorder
+from quarterdeck.backup.recording.spool import Spool
 from quarterdeck.backup.records import Increment, LeaseTimes, change_of, decode
 from quarterdeck.backup.sealing import Identities, Recipients, unseal
-from quarterdeck.backup.spool import Spool
-from quarterdeck.backup.writer import ChainWriter
+from quarterdeck.backup.writer import ChainWriter, Check
 from quarterdeck.errors import QuarterdeckError, Unavailable
 
 PLANE, PREFIX = "uid", "alpha"

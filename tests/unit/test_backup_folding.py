@@ -14,7 +14,7 @@ from support.recording_lab import RecordingLab
 from quarterdeck.backup import folding
 from quarterdeck.backup.chain import Chain
 from quarterdeck.backup.folding import fold, fold_due
-from quarterdeck.backup.recording import FullReason, RecordingPace, why_full
+from quarterdeck.backup.recording.policy import FullReason, RecordingPace, why_full
 from quarterdeck.backup.retention import Retention, droppable
 from quarterdeck.backup.sealing import Identities, Recipients
 from quarterdeck.errors import Corrupt, NotFound, PreconditionFailed, Unavailable

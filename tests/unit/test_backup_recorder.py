@@ -14,7 +14,7 @@ from pyrage import x25519
 from support.recording_lab import QUICK, RecordingLab, until
 from support.tiers import in_each_tier, sized
 
-from quarterdeck.backup.recording import FullReason, Side
+from quarterdeck.backup.recording.policy import FullReason, Side
 from quarterdeck.backup.sealing import Identities, Recipients
 from quarterdeck.errors import LeaseLost, PreconditionFailed, Unavailable
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from quarterdeck.backup.spool import Outbox, Piece, PieceHeader, Spool, SpoolFull
+from quarterdeck.backup.recording.spool import Outbox, Piece, PieceHeader, Spool, SpoolFull
 
 AT = datetime(2030, 1, 1, tzinfo=UTC)
 

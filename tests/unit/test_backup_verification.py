@@ -18,7 +18,7 @@ from support.recording_lab import PREFIX, RecordingLab, until
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.plane.backup import BackupSettings
 from quarterdeck.backup.chain import BackupMoment, Chain, KeyHash
-from quarterdeck.backup.recording import FullReason
+from quarterdeck.backup.recording.policy import FullReason
 from quarterdeck.backup.verifications import VerificationStore, VerifiedMoment, due_at
 from quarterdeck.backup.writer import ChainWriter
 from quarterdeck.engine.background import backup_verification

@@ -37,8 +37,8 @@ from quarterdeck.api.site import default_sites
 from quarterdeck.backup import folding
 from quarterdeck.backup.chain import Chain
 from quarterdeck.backup.chain_store import ChainStore
-from quarterdeck.backup.recorder import Recorder
-from quarterdeck.backup.recording import FullReason, Side
+from quarterdeck.backup.recording.policy import FullReason, Side
+from quarterdeck.backup.recording.recorder import Recorder
 from quarterdeck.engine.background import backup, backup_upkeep
 from quarterdeck.engine.background.backup import BackUp, may_record, record
 from quarterdeck.engine.background.backup_report import BackupState, ReportBackups

@@ -9,8 +9,7 @@ from datetime import timedelta
 from quarterdeck.backup.chain import unused
 from quarterdeck.backup.deposit import DATA
 from quarterdeck.backup.objects.port import ObjectStore, StoredObject
-from quarterdeck.backup.recording import Check, Now
-from quarterdeck.backup.writer import ChainWriter
+from quarterdeck.backup.writer import ChainWriter, Check, Now
 from quarterdeck.errors import Unavailable
 
 #: How long an object stays that was dropped: a restore which has read the chain before may still read it. After it the

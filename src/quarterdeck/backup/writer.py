@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from typing import TypeAlias
 
 from quarterdeck.backup.chain import Chain, ChainLink, FullBackup, Increments, ObjectReference
 from quarterdeck.backup.chain_store import ChainStore
-from quarterdeck.backup.recording import Check, Now
 from quarterdeck.errors import LeaseLost
+
+#: Returns only if no other process can hold the plane's lease now; raises LeaseLost.
+Check: TypeAlias = Callable[[], Awaitable[None]]
+#: The time of day, with its time zone.
+Now: TypeAlias = Callable[[], datetime]
 
 
 class ChainWriter:

@@ -19,7 +19,7 @@ from quarterdeck.app.backup.copies import Copies
 from quarterdeck.app.backup.objects import BackedUpObjects
 from quarterdeck.app.backup.restores import Restores
 from quarterdeck.backup.chain import BackupMoment, Chain, FullBackup, KeyHash
-from quarterdeck.backup.sources import live_hash
+from quarterdeck.backup.recording.sources import live_hash
 from quarterdeck.backup.verifications import VerificationStore, VerifiedMoment
 from quarterdeck.concurrency import until_one_ends
 from quarterdeck.drivers.clients import open_etcd

@@ -17,10 +17,10 @@ from quarterdeck.actions.addresses import urls_in
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.plane.memory import memory_from_status
-from quarterdeck.backup.collector import Subject
-from quarterdeck.backup.recorder import Recorder
+from quarterdeck.backup.recording.collector import Subject
+from quarterdeck.backup.recording.recorder import Recorder
+from quarterdeck.backup.recording.spool import Spool
 from quarterdeck.backup.sealing import Recipients
-from quarterdeck.backup.spool import Spool
 from quarterdeck.backup.writer import ChainWriter
 from quarterdeck.concurrency import until_one_ends
 from quarterdeck.drivers.clients import open_etcd

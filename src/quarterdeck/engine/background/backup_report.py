@@ -14,7 +14,7 @@ from quarterdeck.api.conditions import ConditionReason, ConditionType
 from quarterdeck.api.events import EventReason
 from quarterdeck.api.plane.backup import BackupStatus
 from quarterdeck.backup.chain import FullBackup, Increments
-from quarterdeck.backup.recording import FullReason, Side
+from quarterdeck.backup.recording.policy import FullReason, Side
 from quarterdeck.backup.verifications import VerifiedMoment
 from quarterdeck.engine.notices.events import Happening
 from quarterdeck.errors import QuarterdeckError

@@ -12,10 +12,10 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.backup.chain import FullBackup
 from quarterdeck.backup.folding import fold, fold_due
 from quarterdeck.backup.joining import join, joinable
-from quarterdeck.backup.recording import Check, FullReason, Now
+from quarterdeck.backup.recording.policy import FullReason
 from quarterdeck.backup.retention import Retention, droppable
 from quarterdeck.backup.sweep import sweep
-from quarterdeck.backup.writer import ChainWriter
+from quarterdeck.backup.writer import ChainWriter, Check, Now
 from quarterdeck.engine.workspace.backups import OpenBackups
 from quarterdeck.errors import Corrupt, PreconditionFailed, QuarterdeckError, Unavailable
 from quarterdeck.model.clusters import Cluster

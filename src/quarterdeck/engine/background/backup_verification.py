@@ -10,11 +10,11 @@ from typing import Protocol
 
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.backup.chain import Chain
-from quarterdeck.backup.collector import Subject
-from quarterdeck.backup.recording import FullReason, Now
-from quarterdeck.backup.sources import live_hash
+from quarterdeck.backup.recording.collector import Subject
+from quarterdeck.backup.recording.policy import FullReason
+from quarterdeck.backup.recording.sources import live_hash
 from quarterdeck.backup.verifications import VerificationStore, VerifiedMoment, due_at
-from quarterdeck.backup.writer import ChainWriter
+from quarterdeck.backup.writer import ChainWriter, Now
 from quarterdeck.engine.workspace.backups import OpenBackups
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.verification import verify_moment

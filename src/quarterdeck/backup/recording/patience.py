@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import TypeVar
 
-from quarterdeck.backup.recording import Now, RecorderEvents, RecordingPace, Side
+from quarterdeck.backup.recording.policy import RecorderEvents, RecordingPace, Side
+from quarterdeck.backup.writer import Now
 from quarterdeck.errors import InvalidInput, QuarterdeckError, Unavailable
 
 T = TypeVar("T")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import datetime
 
-from quarterdeck.backup.recording import RecorderEvents
+from quarterdeck.backup.recording.policy import RecorderEvents
 from quarterdeck.errors import Unavailable
 
 #: How many answers of a quorum are remembered while the store does not answer.

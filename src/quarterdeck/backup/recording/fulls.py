@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 from quarterdeck.backup.chain import FullBackup, KeyHash, ObjectReference
-from quarterdeck.backup.collector import Subject
 from quarterdeck.backup.database import newest_revision
 from quarterdeck.backup.making import make_scratch
-from quarterdeck.backup.recording import FullReason, Now
-from quarterdeck.backup.sources import hash_at, sources
+from quarterdeck.backup.recording.collector import Subject
+from quarterdeck.backup.recording.policy import FullReason
+from quarterdeck.backup.recording.sources import hash_at, sources
+from quarterdeck.backup.writer import Now
 from quarterdeck.errors import Unavailable
 from quarterdeck.etcd.faults import EtcdCorrupt
 from quarterdeck.files import file_errors

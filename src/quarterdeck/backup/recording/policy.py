@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 from quarterdeck.backup.chain import Chain, FullBackup, Increments
 from quarterdeck.errors import QuarterdeckError
-
-#: Returns only if no other process can hold the plane's lease now; raises LeaseLost.
-Check: TypeAlias = Callable[[], Awaitable[None]]
-#: The time of day, with its time zone.
-Now: TypeAlias = Callable[[], datetime]
 
 
 class FullReason(StrEnum):

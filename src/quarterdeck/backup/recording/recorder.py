@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import TypeVar
 
 from quarterdeck.backup.chain import Chain, FullBackup, Increments, ObjectReference
-from quarterdeck.backup.collector import Collector, Subject
 from quarterdeck.backup.deposit import Deposit
-from quarterdeck.backup.fulls import Snapshot, snapshot_of
-from quarterdeck.backup.patience import Patience
-from quarterdeck.backup.recording import FullReason, Now, RecorderEvents, RecordingPace, Side, why_full
-from quarterdeck.backup.restorable import Restorable
-from quarterdeck.backup.sources import reports
-from quarterdeck.backup.spool import Outbox, PieceHeader, Spool, SpoolFull
-from quarterdeck.backup.writer import ChainWriter
+from quarterdeck.backup.recording.collector import Collector, Subject
+from quarterdeck.backup.recording.fulls import Snapshot, snapshot_of
+from quarterdeck.backup.recording.patience import Patience
+from quarterdeck.backup.recording.policy import FullReason, RecorderEvents, RecordingPace, Side, why_full
+from quarterdeck.backup.recording.restorable import Restorable
+from quarterdeck.backup.recording.sources import reports
+from quarterdeck.backup.recording.spool import Outbox, PieceHeader, Spool, SpoolFull
+from quarterdeck.backup.writer import ChainWriter, Now
 from quarterdeck.concurrency import until_one_ends
 from quarterdeck.errors import InvalidInput, NotFound, PreconditionFailed, Unavailable
 from quarterdeck.etcd.faults import EtcdCompacted

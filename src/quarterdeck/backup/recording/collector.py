@@ -9,13 +9,14 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from quarterdeck.backup.lease_book import LeaseBook
-from quarterdeck.backup.patience import Patience
-from quarterdeck.backup.recording import Now, RecordingPace
+from quarterdeck.backup.recording.lease_book import LeaseBook
+from quarterdeck.backup.recording.patience import Patience
+from quarterdeck.backup.recording.policy import RecordingPace
+from quarterdeck.backup.recording.sources import sources
+from quarterdeck.backup.recording.spool import Piece, PieceHeader
 from quarterdeck.backup.records import Increment, RevisionChange, change_of, encode
 from quarterdeck.backup.sealing import Recipients, seal
-from quarterdeck.backup.sources import sources
-from quarterdeck.backup.spool import Piece, PieceHeader
+from quarterdeck.backup.writer import Now
 from quarterdeck.concurrency import until_one_ends
 from quarterdeck.errors import Unavailable
 from quarterdeck.etcd.facts import KeyEvent
