@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 
@@ -31,6 +32,7 @@ from quarterdeck.model.membership import Health, Membership
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.remember import remember
 from quarterdeck.model.seats import Slot
+from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.clusters import DecideBootstrap, ForgetCluster, NoteCreated, NoteMembers, ReleaseMember
 from quarterdeck.model.steps.members import AddLearner, RemoveMember, Swap
 from quarterdeck.model.steps.traffic import SetBackends
@@ -261,6 +263,22 @@ def test_a_replica_is_not_released_while_it_is_a_member_of_the_other_cluster() -
     assert "ReleaseReplica east-1" not in map(told, release(view(late))[0])
     blind = replace(world, events_membership=None)
     assert "ReleaseReplica east-1" not in map(told, release(view(blind))[0])
+
+
+def test_a_member_for_events_stays_while_its_apiserver_serves_unless_it_is_down() -> None:
+    def leaving(steps: Iterable[Step]) -> list[str]:
+        return [each.replica for each in steps if isinstance(each, RemoveMember) and each.cluster is EVENTS]
+
+    world = observe(until(moves(), lambda _, now: leaving(now.now) != []))
+    (name,) = leaving(plan(world).now)
+    assert world.member(name) is not None, "it is a member of the main cluster too"
+    serving = with_unit(world, name, Component.APISERVER, UnitState.RUNNING)
+    others = leaving(asked(membership.remove, view(serving)).steps)
+    assert len(others) == 1, "one of them is removed at a time"
+    assert name not in others, "its apiserver writes events to it"
+    down = view(of_events(serving, name, Health.DOWN)).events
+    assert down is not None
+    assert down.serves_nobody(world.memory.replica(name)), "the apiserver cannot write events to it"
 
 
 @pytest.mark.parametrize("name", ["east-1", "east-2"], ids=["leads", "follows"])
