@@ -127,7 +127,7 @@ class BackupState:
     def not_verified(self, error: QuarterdeckError) -> None:
         """See ``VerificationEvents``."""
         if self.unverified is None:
-            words = f"the newest backup could not be verified, which is tried again: {error}"
+            words = f"the newest backup could not be verified, and is verified again later: {error}"
             self.happened.append(Happening(EventReason.BACKUP_NOT_VERIFIED, words))
         self.unverified = error
 
