@@ -1,69 +1,27 @@
-"""Every small thing wrong with a rule of the planner, one at a time: none may go unnoticed.
-
-``./test mutants`` breaks each line of the rules in every way that ``_mutated`` knows, and asks the planner's unit tests
-and then the searches whether they notice. What none of them notices is printed, and must be mended (by a claim or a
-test), or be on the list in ``equivalent.py`` with the reason why it harms nobody. ``--quick`` asks no big
-search and takes most of an hour; ``--modules view,traffic`` and ``--part 3/10`` take less.
-
-With ``--log FILE`` a later run goes on where the one before ended: what was noticed is not tried again as long as its
-function stays as it is (a change of the tests alone does not count).
-"""
+"""Mutants: each has one small change to a rule of the planner. ``mutant_trials`` tries them."""
 
 from __future__ import annotations
 
-import argparse
 import ast
-import contextlib
 import copy
 import hashlib
-import importlib
-import io
-import json
-import os
-import signal
-import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
 from itertools import pairwise
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = "quarterdeck.planner"
-#: The modules that hold rules, or what rules hang on.
-MODULES = (
-    "view",
-    "reading",
-    "membership",
-    "traffic",
-    "replica_programs",
-    "placement",
-    "notes",
-    "planner",
-    "rule_table",
-    "quorum",
-    "release",
-    "slots",
-    "claims",
-    "events",
-    "healing",
-    "machines",
-    "members",
-    "rollout",
-    "rolling_restart",
-    "revisions",
-    "stage",
+PLANNER = ROOT / "src" / "quarterdeck" / "planner"
+#: The modules of the planner and its rules; the simulator decides nothing.
+MODULES = tuple(
+    sorted(
+        each.stem for folder in (PLANNER, PLANNER / "rules") for each in folder.glob("*.py") if each.stem != "__init__"
+    )
 )
-#: Seconds of the processor that the unit tests, and each search, may take: what takes longer goes round in circles.
-LIMIT = 240
-#: The same for those that take a few seconds with the rules as they are.
-QUICK_LIMIT = 30
 
 _FLIPPED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Eq: ast.NotEq,
@@ -82,52 +40,71 @@ _SWAPPED = {"any": "all", "all": "any", "min": "max", "max": "min"}
 
 @dataclass(frozen=True)
 class Mutant:
-    """One thing wrong. ``key`` names it by its function and its text, so that it stays the same when lines move;
-    ``original`` is the module's source without it.
+    """One small change to a module. ``key`` names it by its function and its text, so that it stays the same when lines
+    move.
     """
 
     module: str
     key: str
     line: int
-    original: str
-    nodes: tuple[ast.AST, ast.AST] | None = None
-    tree: ast.Module | None = None
+    #: The lines of the statement that it changes; a statement that contains others counts only up to the first of them.
+    lines: range
+    #: It changes the body of a function, and nothing that runs when the module is imported.
+    in_function: bool
+    before: ast.Module
+    #: The node that is replaced, and what replaces it.
+    nodes: tuple[ast.AST, ast.AST]
 
     @property
-    def source(self) -> str:
-        """The module's source with it."""
-        if self.tree is None or self.nodes is None:
-            return self.original
-        return _with(self.tree, *self.nodes)
+    def name(self) -> str:
+        """The full name of its module."""
+        return _full_name(self.module)
+
+    @property
+    def tree(self) -> ast.Module:
+        """The changed module, with the line numbers of the original."""
+        return _with(self.before, *self.nodes)
 
     @cached_property
     def around(self) -> str:
-        """A hash of the function (or class, or whatever at the top of the module) that it is in."""
-        top = [each for each in (self.tree.body if self.tree else ()) if each.lineno <= self.line]
+        """A hash of the function (or class, or statement at the top of the module) that it changes."""
+        top = [each for each in self.before.body if each.lineno <= self.line]
         return hashlib.sha256(ast.unparse(ast.Module(top[-1:], [])).encode()).hexdigest()[:16]
 
 
-def _place(module: str) -> str:
-    """The full name of a module of the planner: the rules are in a package of their own."""
-    rule = ROOT / "src" / "quarterdeck" / "planner" / "rules" / f"{module}.py"
-    return f"{PACKAGE}.rules.{module}" if rule.exists() else f"{PACKAGE}.{module}"
+def _full_name(module: str) -> str:
+    return f"{PACKAGE}.rules.{module}" if (PLANNER / "rules" / f"{module}.py").exists() else f"{PACKAGE}.{module}"
+
+
+def source(module: str) -> str:
+    """The source of a module as it is."""
+    return (ROOT / "src" / _full_name(module).replace(".", "/")).with_suffix(".py").read_text()
+
+
+@dataclass(frozen=True)
+class _Spot:
+    """Where a node is: the function, and the fields of ``Mutant`` with these names."""
+
+    function: str = ""
+    in_function: bool = False
+    lines: range = range(1, 1)
 
 
 def mutants(module: str) -> tuple[Mutant, ...]:
     """All mutants of one module, in the order of its lines."""
-    original = (ROOT / "src" / _place(module).replace(".", "/")).with_suffix(".py").read_text()
-    tree = ast.parse(original)
+    tree = ast.parse(source(module))
     found: list[Mutant] = []
     count: Counter[str] = Counter()
-    for where, node in _nodes(tree, ""):
+    for spot, node in _nodes(tree, _Spot()):
         for mutated, before, after in _variants(node):
             if before == after:
                 continue
-            name = f"{module}.{where}: {before} => {after}" if where else f"{module}: {before} => {after}"
+            where = f"{module}.{spot.function}" if spot.function else module
+            name = f"{where}: {before} => {after}"
             count[name] += 1
             key = name if count[name] == 1 else f"{name} (number {count[name]})"
             line: int = getattr(node.target if isinstance(node, ast.comprehension) else node, "lineno", 0)
-            found.append(Mutant(module, key, line, original, (node, mutated), tree))
+            found.append(Mutant(module, key, line, spot.lines, spot.in_function, tree, (node, mutated)))
     return tuple(found)
 
 
@@ -146,14 +123,26 @@ def _short(node: ast.AST) -> str:
     return " ".join(ast.unparse(node).split())
 
 
-def _with(tree: ast.Module, node: ast.AST, mutated: ast.AST) -> str:
-    """The module's source with one node replaced by another."""
+def _with(tree: ast.Module, node: ast.AST, mutated: ast.AST) -> ast.Module:
+    """The module with one node replaced by another."""
 
     class Replacer(ast.NodeTransformer):
         def visit(self, at: ast.AST) -> Any:
-            return copy.deepcopy(mutated) if at is node else self.generic_visit(_shallow(at))
+            if at is not node:
+                return self.generic_visit(_shallow(at))
+            made = _complete(copy.deepcopy(mutated))
+            return ast.copy_location(made, at) if hasattr(at, "lineno") else made
 
-    return ast.unparse(ast.fix_missing_locations(Replacer().visit(tree)))
+    changed: ast.Module = ast.fix_missing_locations(Replacer().visit(tree))
+    return changed
+
+
+def _complete(node: ast.AST) -> ast.AST:
+    """The node with a context wherever the compiler needs one: what a mutant makes is read, not assigned."""
+    for each in ast.walk(node):
+        if isinstance(each, ast.Name | ast.Attribute | ast.Tuple) and not hasattr(each, "ctx"):
+            each.ctx = ast.Load()
+    return node
 
 
 def _shallow(node: ast.AST) -> ast.AST:
@@ -165,20 +154,36 @@ def _shallow(node: ast.AST) -> ast.AST:
     return made
 
 
-def _nodes(node: ast.AST, where: str) -> Iterator[tuple[str, ast.AST]]:
-    """What can be mutated, with the function that it is in: no annotations, no docstrings, no texts for people."""
+def _nodes(node: ast.AST, spot: _Spot) -> Iterator[tuple[_Spot, ast.AST]]:
+    """What can be mutated, and where it is: no annotations, no docstrings, no texts for people."""
     for name, value in ast.iter_fields(node):
         if name in ("annotation", "returns", "decorator_list", "bases") or _is_text(node, name):
             continue
         for child in value if isinstance(value, list) else [value]:
             if not isinstance(child, ast.AST) or isinstance(child, ast.Import | ast.ImportFrom | ast.Assert):
                 continue
-            inside = where
+            inside = replace(spot, lines=_own_lines(child) or spot.lines)
+            if name == "body" and isinstance(node, ast.FunctionDef):
+                inside = replace(inside, in_function=True)
             if isinstance(child, ast.FunctionDef | ast.ClassDef):
-                inside = f"{where}.{child.name}" if where else child.name
+                inside = replace(inside, function=f"{spot.function}.{child.name}" if spot.function else child.name)
             yield inside, child
             if not _is_table(child):
                 yield from _nodes(child, inside)
+
+
+def _own_lines(node: ast.AST) -> range:
+    """The lines of a statement, or of a case, without those of the statements that it contains."""
+    match node:
+        case ast.match_case(pattern, _, [first, *_]):
+            return range(pattern.lineno, max(first.lineno, pattern.lineno + 1))
+        case ast.Match(_, [first, *_]):
+            return range(node.lineno, max(first.pattern.lineno, node.lineno + 1))
+        case ast.stmt():
+            inner = [each.lineno for each in ast.walk(node) if isinstance(each, ast.stmt) and each is not node]
+            return range(node.lineno, max(min(inner, default=(node.end_lineno or node.lineno) + 1), node.lineno + 1))
+        case _:
+            return range(0)
 
 
 def _is_table(node: ast.AST) -> bool:
@@ -296,117 +301,3 @@ def _without(rows: list[_Row], index: int, situation: str) -> list[_Row]:
     """The rows without one of them in one situation."""
     others = tuple(each for each in ("KNOWN", "UNKNOWN") if each != situation)
     return [*rows[:index], *rows[index].only(others), *rows[index + 1 :]]
-
-
-# --- how each is tried ----------------------------------------------------------------------------------------------
-
-
-class _Finder(MetaPathFinder, Loader):
-    """Imports one module as it is mutated."""
-
-    def __init__(self, mutant: Mutant) -> None:
-        self.mutant = mutant
-
-    def find_spec(self, name: str, path: object, target: ModuleType | None = None) -> ModuleSpec | None:
-        return ModuleSpec(name, self) if name == _place(self.mutant.module) else None
-
-    def exec_module(self, module: ModuleType) -> None:
-        exec(compile(self.mutant.source, f"<{self.mutant.key}>", "exec"), module.__dict__)
-
-
-def tried(mutant: Mutant, *, quick: bool = False) -> str:
-    """Who notices a mutant ("" if nobody does), asked in a process of its own. ``quick``: only the quick ones are
-    asked.
-    """
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(reading)
-        status = b"an error"
-        try:
-            _forget_the_planner()
-            sys.meta_path.insert(0, _Finder(mutant))
-            with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-                status = _noticed(quick).encode()
-        except BaseException as error:  # noqa: BLE001 - whatever it is, somebody noticed
-            status = f"{type(error).__name__}".encode()
-        finally:
-            os.write(writing, status)
-            os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as answer:
-        said = answer.read().decode()
-    os.waitpid(child, 0)
-    return said
-
-
-def _forget_the_planner() -> None:
-    """Whatever the parent has imported of it, or by it, is imported anew."""
-    ours = ("quarterdeck.planner", "model.", "test_planner_", "test_quorum")
-    for name in [name for name in sys.modules if name.startswith(ours) and name != __name__]:
-        del sys.modules[name]
-
-
-def _noticed(quick: bool) -> str:
-    """In the child: the quick ones are asked first."""
-    signal.signal(signal.SIGPROF, _too_long)
-    checks = importlib.import_module("model.noticing").checks(quick)
-    for name, check in checks:
-        signal.setitimer(signal.ITIMER_PROF, QUICK_LIMIT if quick else LIMIT)
-        try:
-            if check():
-                return str(name)
-        except _TooLong:
-            return f"{name}: no end"
-        finally:
-            signal.setitimer(signal.ITIMER_PROF, 0)
-    return ""
-
-
-class _TooLong(BaseException):
-    """A check takes too long."""
-
-
-def _too_long(*_: object) -> None:
-    raise _TooLong
-
-
-def noticed_before(log: Path) -> set[tuple[str, str]]:
-    """The mutants, with what is around them, that somebody noticed by a log."""
-    lines = log.read_text().splitlines() if log.exists() else []
-    return {(entry["key"], entry["around"]) for entry in map(json.loads, lines) if entry["by"]}
-
-
-def main() -> int:
-    """Try all mutants; the number of those that nobody notices and nobody has given a reason for is the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--modules", default=",".join(MODULES))
-    parser.add_argument("--part", default="1/1", help="the Nth of M parts")
-    parser.add_argument("--only", default="", help="only mutants whose key holds this text")
-    parser.add_argument("--quick", action="store_true", help="ask only unit tests and small searches")
-    parser.add_argument("--log", default="", help="a file that gets a line of JSON for each mutant")
-    chosen = parser.parse_args()
-    part, parts = map(int, chosen.part.split("/"))
-    everything = [
-        mutant for module in chosen.modules.split(",") for mutant in mutants(module) if chosen.only in mutant.key
-    ]
-    known = importlib.import_module("model.equivalent").EQUIVALENT
-    unnoticed = 0
-    before = noticed_before(Path(chosen.log)) if chosen.log else set[tuple[str, str]]()
-    for mutant in everything[part - 1 :: parts]:
-        if mutant.key in known or (mutant.key, mutant.around) in before:
-            continue
-        began = time.monotonic()
-        by = tried(mutant, quick=chosen.quick)
-        if chosen.log:
-            with Path(chosen.log).open("a") as log:
-                log.write(json.dumps({"key": mutant.key, "around": mutant.around, "by": by}) + "\n")
-        if not by:
-            unnoticed += 1
-            print(f"NOBODY NOTICES ({time.monotonic() - began:.0f} s) line {mutant.line}: {mutant.key}", flush=True)
-    print(f"{len(everything[part - 1 :: parts])} mutants, {unnoticed} unnoticed", flush=True)
-    return min(unnoticed, 100)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

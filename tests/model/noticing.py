@@ -1,20 +1,21 @@
-"""Who may notice that a rule of the planner is wrong: the quick ones first. Imported only where one is."""
+"""The checks that may notice a mutant of the planner: its unit tests, and searches. Imports the planner."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from model.searches import BIRTHS, INSIDE, MORE, SHAPES, Search, sampled
+from model.searches import BIRTHS, INSIDE, MORE, SHAPES, STANDBY, Search, sampled
 
-UNIT = Path(__file__).parents[1] / "unit"
-Check = Callable[[], bool]
+TESTS = Path(__file__).parents[1]
 
 CALM = tuple(Search(replicas=each, to=to, wishes=1) for each, to in ((1, 1), (3, 3), (3, 1), (1, 3), (3, None)))
+#: Modules of tests that search by themselves.
+OTHER_SEARCHES = ("attaching", "recovery", "survival", "waiting")
 #: The same inside a site.
 HERE = tuple(replace(search, wishes=1) for search in INSIDE)
 #: Seconds each, and they notice most of what only faults bring to light.
@@ -29,24 +30,65 @@ FAULTY = (
 )
 
 
-def checks(quick: bool) -> list[tuple[str, Check]]:
-    """Each says whether it notices."""
-    asked = (*CALM[:2], *SMALL, *CALM[2:], *HERE, *(() if quick else FAULTY))
-    searches = [(str(search), partial(breaks, search)) for search in asked]
-    return [*searches[:2], ("units", units), *searches[2:]]
+@dataclass(frozen=True)
+class Check:
+    """A unit test or a search. ``fails`` runs it."""
+
+    name: str
+    fails: Callable[[], bool]
 
 
-def units() -> bool:
-    """Whether a unit test of the planner fails."""
-    files = [str(path) for path in (*sorted(UNIT.glob("test_planner_*.py")), UNIT / "test_quorum.py")]
-    plain = ("-p", "no:cacheprovider", "-p", "no:xdist", "--assert=plain")
-    return pytest.main(["-x", "-q", *plain, "-c", str(UNIT.parents[1] / "pyproject.toml"), *files]) != 0
-
-
-def breaks(search: Search) -> bool:
+def _fails(search: Search) -> bool:
     """Whether a search finds that a claim does not hold, or that the planner itself fails."""
     try:
         search.run()
     except Exception:  # noqa: BLE001 - a planner that fails is noticed as well
         return True
     return False
+
+
+def _check(search: Search) -> Check:
+    return Check(str(search), partial(_fails, search))
+
+
+#: The searches that take seconds.
+SMALL_SEARCHES = tuple(_check(each) for each in (*CALM, *SMALL, *HERE, *STANDBY))
+#: Those that take up to minutes.
+LARGE = tuple(_check(each) for each in FAULTY)
+
+
+class _Session:
+    """A plugin of pytest that hands the collected tests to ``use`` in place of running them."""
+
+    def __init__(self, use: Callable[[Sequence[Check]], None]) -> None:
+        self.use = use
+        self.failed = False
+        self.error: Exception | None = None
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        try:
+            self.use((*SMALL_SEARCHES, *(Check(each.nodeid, partial(self._fails, each)) for each in session.items)))
+        except Exception as error:  # noqa: BLE001 - pytest would print it and go on
+            self.error = error
+        return True
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.failed = self.failed or report.failed
+
+    def _fails(self, item: pytest.Item) -> bool:
+        self.failed = False
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
+        return self.failed
+
+
+def with_checks(use: Callable[[Sequence[Check]], None]) -> None:
+    """Call ``use`` with the small searches and the tests. Raises RuntimeError if pytest cannot collect them."""
+    names = ("unit/test_planner_*.py", "unit/test_quorum.py", *(f"model/test_{each}.py" for each in OTHER_SEARCHES))
+    files = [str(path) for name in names for path in sorted(TESTS.glob(name))]
+    plain = ("-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:terminal", "--assert=plain")
+    session = _Session(use)
+    code = pytest.main([*plain, "-c", str(TESTS.parent / "pyproject.toml"), *files], plugins=[session])
+    if session.error:
+        raise session.error
+    if code not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        raise RuntimeError(f"the planner's unit tests cannot be collected: {code!r}")

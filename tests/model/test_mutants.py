@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -10,7 +13,9 @@ from typing import Any
 import pytest
 
 from model.equivalent import EQUIVALENT
-from model.mutants import MODULES, Mutant, mutants, noticed_before, tried
+from model.mutant_trials import Trace, first_failing, in_children, noticed_before, traces
+from model.mutants import MODULES, PLANNER, Mutant, mutants, source
+from model.noticing import Check
 
 
 def everything() -> list[Mutant]:
@@ -30,10 +35,10 @@ def test_each_mutant_has_a_name_of_its_own() -> None:
 
 
 def test_the_table_of_rules_is_mutated_in_each_situation_by_itself() -> None:
-    as_it_is = _asked(mutants("rule_table")[0].original)
+    as_it_is = _asked(source("rule_table"))
     changed = Counter[frozenset[str]]()
     for mutant in mutants("rule_table"):
-        found = _asked(mutant.source)
+        found = _asked(ast.unparse(mutant.tree))
         differs = frozenset(each for each in found if found[each] != as_it_is[each])
         changed[differs] += 1
         if ", members " in mutant.key:
@@ -57,17 +62,59 @@ def _asked(source: str) -> dict[str, list[tuple[object, ...]]]:
     }
 
 
-@pytest.mark.soak
-def test_a_rule_that_is_left_out_is_noticed() -> None:
-    found = next(each for each in mutants("membership") if each.key.startswith("membership.removable: has_quorum"))
-    assert tried(found, quick=True)
+def test_each_mutant_can_be_compiled_and_keeps_the_lines_of_the_module() -> None:
+    for module in ("slots", "membership", "rule_table"):
+        for mutant in mutants(module):
+            compile(mutant.tree, module, "exec")
+            assert mutant.line in mutant.lines, mutant.key
+
+
+def test_the_planner_as_it_is_fails_no_check_and_what_a_check_executes_is_known() -> None:
+    slots = str(PLANNER / "slots.py")
+
+    def calls() -> bool:
+        from quarterdeck.planner.slots import slots as planned
+
+        return not planned(site="north", zones=("one",), replicas=3)
+
+    found = traces(2, [Check("a call", calls), Check("nothing", lambda: False)])
+    assert found["a call"].lines[slots]
+    assert slots not in found["nothing"].lines
+    with pytest.raises(RuntimeError, match="one that fails fails with the planner as it is"):
+        traces(1, [Check("one that fails", lambda: True)])
+
+
+def test_a_check_that_does_not_end_notices() -> None:
+    def never() -> bool:
+        while True:
+            pass
+
+    short = {"never": Trace(-0.2, {})}
+    (ended,) = in_children(1, [Check("never", never)], lambda check: first_failing([check], short))
+    assert ended.result == "never: no end"
+
+
+def test_what_a_child_raises_is_named() -> None:
+    (ended,) = in_children(1, [0], lambda number: 1 // number)
+    assert (ended.result, ended.raised) == (None, "ZeroDivisionError")
 
 
 @pytest.mark.soak
-def test_the_planner_as_it_is_is_noticed_by_nobody() -> None:
-    as_it_is = mutants("slots")[0]
-    unchanged = Mutant("slots", "nothing is changed", 0, as_it_is.original)
-    assert tried(unchanged, quick=True) == ""
+@pytest.mark.parametrize(
+    "key",
+    [
+        "membership.removable: has_quorum",
+        "reading.Reading.held: not self.expired(since) => self.expired(since)",
+        "reading._carries: not servers.isdisjoint(balancer.healthy) => servers.isdisjoint(balancer.healthy)",
+        "rule_table: RULES, members known: membership.remove => nothing",
+    ],
+)
+def test_a_mutant_of_a_rule_is_noticed(key: str, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    module = key.split(".")[0].split(":")[0]
+    command = (sys.executable, "-m", "model.mutant_trials", "--quick", "--modules", module, "--only", key)
+    subprocess.run([*command, "--log", str(log)], check=True, cwd=Path(__file__).parents[1])
+    assert noticed_before(log)
 
 
 def test_a_run_goes_on_where_the_one_before_ended(tmp_path: Path) -> None:
@@ -82,15 +129,3 @@ def test_a_run_goes_on_where_the_one_before_ended(tmp_path: Path) -> None:
 def test_what_is_around_a_mutant_is_its_function() -> None:
     hashes = {(each.around, each.key.split(":")[0].split(".")[1]) for each in mutants("traffic")}
     assert len({around for around, _ in hashes}) == len(hashes) > 10
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize(
-    "key",
-    [
-        "reading.Reading.held: not self.expired(since) => self.expired(since)",
-        "reading._carries: not servers.isdisjoint(balancer.healthy) => servers.isdisjoint(balancer.healthy)",
-    ],
-)
-def test_a_mutant_of_a_rule_is_noticed(key: str) -> None:
-    assert tried(next(each for each in everything() if each.key == key), quick=True)

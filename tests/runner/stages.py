@@ -133,7 +133,7 @@ STAGES = (
     Stage(
         name="mutants",
         what="breaks each line of the planner's rules: -- --quick, -- --log FILE",
-        commands=lambda _: (module("model.mutants"),),
+        commands=lambda _: (module("model.mutant_trials"),),
         tiers=frozenset(),
         arguments=True,
     ),

@@ -1,0 +1,329 @@
+"""Trials of mutants: which of the planner's unit tests and searches notices a small change to a rule.
+
+``./test mutants`` changes each line of the planner in every way that ``mutants.py`` knows, and runs the planner's unit
+tests and then the searches until one of them fails. A change that none of them notices is printed. It needs a claim
+or a test, or a line in ``equivalent.py`` with the reason why it harms nobody. ``--quick`` runs no large search;
+``--modules view,traffic`` and ``--part 3/10`` try fewer mutants.
+
+With ``--log FILE`` a later run continues where the one before ended: a mutant that was noticed is not tried again as
+long as its function is the same (a change of the tests alone does not count).
+
+A test that does not execute a changed line cannot notice the change. So each is first run once under a tracer, and a
+mutant is tried only with those that execute it, the shortest first. Each trial is a child process, in which only the
+code of the changed function is replaced. A change to what runs when a module is imported is tried with all of them, in
+a child that imports the planner with it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import gc
+import importlib
+import json
+import os
+import pickle
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import CodeType, FrameType, FunctionType, ModuleType
+from typing import IO, TYPE_CHECKING, Any, Generic, TypeVar
+
+from model.equivalent import EQUIVALENT
+from model.mutants import MODULES, PLANNER, Mutant, mutants
+
+if TYPE_CHECKING:
+    from model.noticing import Check  # it imports the planner
+
+#: Seconds of the processor that a check may take beyond ten times what it takes with the rules as they are.
+SPARE = 3.0
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What a check takes and executes with the rules as they are: seconds of the processor, and lines by file."""
+
+    seconds: float = 24.0
+    lines: dict[str, frozenset[int]] = field(default_factory=dict)
+
+
+# --- one trial, in a process of its own -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Ended(Generic[T, R]):
+    """A piece of work that was done in a child process: its result, or the name of the exception that it raised."""
+
+    work: T
+    result: R | None
+    raised: str = ""
+
+
+def in_children(jobs: int, work: Iterable[T], run: Callable[[T], R]) -> Iterator[Ended[T, R]]:
+    """Do each piece of work in a child process of its own, ``jobs`` at a time, and yield them as they end."""
+    running: dict[int, tuple[T, IO[bytes]]] = {}
+    for each in work:
+        if len(running) >= jobs:
+            yield _ended(running)
+        answer = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the child has ended
+        child = os.fork()
+        if child == 0:
+            _work(each, run, answer)
+        running[child] = (each, answer)
+    while running:
+        yield _ended(running)
+
+
+def _work(work: T, run: Callable[[T], R], answer: IO[bytes]) -> None:
+    """The child: it never returns."""
+    try:
+        nothing = Path(os.devnull).open("w")  # noqa: SIM115 - this process ends
+        with contextlib.redirect_stdout(nothing), contextlib.redirect_stderr(nothing):
+            outcome = ("", run(work))
+    except BaseException as error:  # noqa: BLE001 - the parent says what it means
+        outcome = (type(error).__name__, None)
+    pickle.dump(outcome, answer)
+    answer.flush()
+    os._exit(0)
+
+
+def _ended(running: dict[int, tuple[T, IO[bytes]]]) -> Ended[T, Any]:
+    child, _ = os.wait()
+    work, answer = running.pop(child)
+    with answer:
+        answer.seek(0)
+        raised, result = pickle.load(answer)
+    return Ended(work, result, raised)
+
+
+# --- what each check executes ---------------------------------------------------------------------------------------
+
+
+def traces(jobs: int, checks: Sequence[Check]) -> dict[str, Trace]:
+    """Run each check once, and trace the planner's lines. Raises RuntimeError for one that fails."""
+    found = {}
+    for ended in in_children(jobs, checks, _traced):
+        if ended.result is None:
+            raise RuntimeError(f"{ended.work.name} fails with the planner as it is {ended.raised}")
+        found[ended.work.name] = ended.result
+    return found
+
+
+def _traced(check: Check) -> Trace | None:
+    """None for a check that fails."""
+    lines: dict[str, set[int]] = {}
+    ours = str(PLANNER)
+
+    def called(frame: FrameType, event: str, argument: object) -> Callable[..., Any] | None:
+        path = frame.f_code.co_filename
+        if not path.startswith(ours):
+            return None
+        executed = lines.setdefault(path, set())
+        executed.add(frame.f_lineno)
+
+        def stepped(frame: FrameType, event: str, argument: object) -> Callable[..., Any]:
+            executed.add(frame.f_lineno)
+            return stepped
+
+        return stepped
+
+    began = time.process_time()
+    sys.settrace(called)
+    try:
+        failed = check.fails()
+    finally:
+        sys.settrace(None)
+    taken = time.process_time() - began
+    return None if failed else Trace(taken, {path: frozenset(each) for path, each in lines.items()})
+
+
+# --- who notices a mutant -------------------------------------------------------------------------------------------
+
+
+def first_failing(checks: Sequence[Check], known: dict[str, Trace]) -> str:
+    """The name of the first check that fails or does not end, or "". The shortest are run first."""
+    signal.signal(signal.SIGPROF, _too_long)
+    for check in sorted(checks, key=lambda each: known.get(each.name, Trace()).seconds):
+        signal.setitimer(signal.ITIMER_PROF, SPARE + 10 * known.get(check.name, Trace()).seconds)
+        try:
+            if check.fails():
+                return check.name
+        except _TooLongError:
+            return f"{check.name}: no end"
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+    return ""
+
+
+def changed_functions(
+    jobs: int, tried: Iterable[Mutant], checks: Sequence[Check], known: dict[str, Trace]
+) -> Iterator[tuple[Mutant, str]]:
+    """Each mutant of a function's body with the check that notices it, or ""."""
+    functions: dict[str, list[FunctionType]] = {}
+    for each in gc.get_objects():
+        if isinstance(each, FunctionType) and each.__code__.co_filename.startswith(str(PLANNER)):
+            functions.setdefault(each.__code__.co_filename, []).append(each)
+
+    def trial(mutant: Mutant) -> str:
+        path = str(sys.modules[mutant.name].__file__)
+        _replace_code(mutant, path, functions[path])
+        lines = set(mutant.lines)
+        return first_failing([each for each in checks if lines & known[each.name].lines.get(path, set())], known)
+
+    for ended in in_children(jobs, tried, trial):
+        if ended.result is None:
+            raise RuntimeError(f"{ended.work.key} could not be tried: {ended.raised}")
+        yield ended.work, ended.result
+
+
+def _replace_code(mutant: Mutant, path: str, functions: Sequence[FunctionType]) -> None:
+    """Raises RuntimeError for a mutant that changes no function that there is."""
+    codes = {(each.co_qualname, each.co_firstlineno): each for each in _codes(compile(mutant.tree, path, "exec"))}
+    changed = 0
+    for function in functions:
+        code = codes.get((function.__code__.co_qualname, function.__code__.co_firstlineno))
+        if code is not None and code != function.__code__:
+            function.__code__ = code
+            changed += 1
+    if not changed:
+        raise RuntimeError(f"no function is changed by {mutant.key}")
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            yield each
+            yield from _codes(each)
+
+
+def changed_imports(jobs: int, tried: Iterable[Mutant], first: Callable[[], str]) -> Iterator[tuple[Mutant, str]]:
+    """The same for mutants of what runs at import. ``first`` imports the planner, which this process has not done."""
+
+    def trial(mutant: Mutant) -> str:
+        sys.meta_path.insert(0, _Finder(mutant))
+        return first()
+
+    yield from ((ended.work, ended.raised or ended.result or "") for ended in in_children(jobs, tried, trial))
+
+
+class _Finder(MetaPathFinder, Loader):
+    """Imports one module with a mutant."""
+
+    def __init__(self, mutant: Mutant) -> None:
+        self.mutant = mutant
+
+    def find_spec(self, name: str, path: object, target: ModuleType | None = None) -> ModuleSpec | None:
+        return ModuleSpec(name, self) if name == self.mutant.name else None
+
+    def exec_module(self, module: ModuleType) -> None:
+        exec(compile(self.mutant.tree, f"<{self.mutant.key}>", "exec"), module.__dict__)
+
+
+class _TooLongError(BaseException):
+    """A check takes too long."""
+
+
+def _too_long(*_: object) -> None:
+    raise _TooLongError
+
+
+# --- the command ----------------------------------------------------------------------------------------------------
+
+
+class Record:
+    """What is noticed: on the terminal, and, with a ``path``, in a file with a line of JSON for each mutant."""
+
+    def __init__(self, path: Path | None, total: int) -> None:
+        self.path = path
+        self.total = total
+        self.ended = 0
+        self.unnoticed = 0
+        self.began = time.monotonic()
+
+    def add(self, mutant: Mutant, by: str) -> None:
+        self.ended += 1
+        if self.path:
+            with self.path.open("a") as log:
+                log.write(json.dumps({"key": mutant.key, "around": mutant.around, "by": by}) + "\n")
+        if not by:
+            self.unnoticed += 1
+            print(f"NOTHING NOTICES line {mutant.line}: {mutant.key}", flush=True)
+        if self.ended % 100 == 0:
+            print(f"{self.ended} of {self.total} mutants, {time.monotonic() - self.began:.0f} s", flush=True)
+
+
+def noticed_before(log: Path) -> set[tuple[str, str]]:
+    """The mutants that something noticed by a log, each with what is around it."""
+    lines = log.read_text().splitlines() if log.exists() else []
+    return {(entry["key"], entry["around"]) for entry in map(json.loads, lines) if entry["by"]}
+
+
+def try_all(chosen: Sequence[Mutant], jobs: int, record: Record, *, quick: bool) -> None:
+    """Try mutants with the quick checks, and then, unless ``quick``, those that are left with the large searches."""
+
+    def first() -> str:
+        noticing = importlib.import_module("model.noticing")
+        found: list[str] = []
+        noticing.with_checks(lambda checks: found.append(first_failing(checks, {})))
+        return found[0] or ("" if quick else first_failing(noticing.LARGE, {}))
+
+    at_import = [each for each in chosen if not each.in_function]
+    in_functions = [each for each in chosen if each.in_function]
+    for mutant, by in changed_imports(jobs, at_import, first):
+        record.add(mutant, by)
+    if not in_functions:
+        return
+    noticing = importlib.import_module("model.noticing")
+    noticing.with_checks(
+        lambda checks: _in_rounds(in_functions, jobs, record, (checks, () if quick else noticing.LARGE))
+    )
+
+
+def _in_rounds(tried: Sequence[Mutant], jobs: int, record: Record, rounds: Sequence[Sequence[Check]]) -> None:
+    """Try mutants with one set of checks after another, each time those that nothing has noticed."""
+    for number, checks in enumerate(rounds):
+        known = traces(jobs, checks) if tried else {}
+        left = []
+        for mutant, by in changed_functions(jobs, tried, checks, known):
+            if by or number == len(rounds) - 1:
+                record.add(mutant, by)
+            else:
+                left.append(mutant)
+        tried = left
+
+
+def main() -> int:
+    """Try all mutants. The exit code is the number, at most 100, of those that nothing notices and without a reason."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--modules", default=",".join(MODULES))
+    parser.add_argument("--part", default="1/1", help="the Nth of M parts")
+    parser.add_argument("--only", default="", help="only mutants whose key contains this text")
+    parser.add_argument("--quick", action="store_true", help="run only unit tests and small searches")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="the number of processes")
+    parser.add_argument("--log", default="", help="a file that gets a line of JSON for each mutant")
+    options = parser.parse_args()
+    part, parts = map(int, options.part.split("/"))
+    log = Path(options.log) if options.log else None
+    before = noticed_before(log) if log else set[tuple[str, str]]()
+    everything = [each for name in options.modules.split(",") for each in mutants(name) if options.only in each.key]
+    chosen = [
+        each
+        for each in everything[part - 1 :: parts]
+        if each.key not in EQUIVALENT and (each.key, each.around) not in before
+    ]
+    record = Record(log, len(chosen))
+    try_all(chosen, options.jobs, record, quick=options.quick)
+    print(f"{record.ended} mutants, {record.unnoticed} unnoticed, {time.monotonic() - record.began:.0f} s", flush=True)
+    return min(record.unnoticed, 100)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
