@@ -30,6 +30,7 @@ from quarterdeck.api.conditions import ConditionType
 from quarterdeck.api.controlplane import ControlPlane, Placement, new_control_plane
 from quarterdeck.api.operation import Operation, OperationPhase, OperationType
 from quarterdeck.api.plane.authentication import Authentication
+from quarterdeck.api.plane.backup import BackupSettings
 from quarterdeck.api.plane.controllers import CloudControllerManager
 from quarterdeck.api.plane.etcd import Events
 from quarterdeck.api.plane.nodes import Nodes
@@ -444,6 +445,7 @@ def _new_plane(wish: Wish) -> ControlPlane:
     endpoint = plane.spec.endpoint.model_copy(update={"ttl": 1, "drain": 0.4})
     etcd = plane.spec.etcd.model_copy(update={"events": Events(separate=wish.apart)})
     changes = {"endpoint": endpoint, "etcd": etcd, "nodes": Nodes(bootstrap=False)}  # add-ons are no part of most
+    changes |= {"backup": BackupSettings(enabled=False)}  # the recorder writes files and has threads
     changes |= {"cloud_controller_manager": CLOUD if wish.cloud else None}
     return with_spec(plane, **changes)
 

@@ -48,7 +48,7 @@ class BackupSettings(Model):
     """Continuous backups of the plane, which the manager takes."""
 
     #: Whether the manager takes backups. A backup store gets up to two objects a second while a plane is written to.
-    enabled: bool = False
+    enabled: bool = True
     #: The backup store: `file:///FOLDER`, `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX` or `az://CONTAINER/PREFIX`;
     #: without it, the folder `backups` of the home.
     store: BackupStoreUrl | None = None
