@@ -129,6 +129,13 @@ async def test_without_a_manager_this_process_backs_the_plane_up_until_it_is_cov
     assert held is None, "the lease of the plane is released"
 
 
+async def test_a_first_backup_that_is_newer_than_the_call_covers_it(lab: Lab) -> None:
+    """The plane is written to between the call and the first full backup."""
+    later = FULL.model_copy(update={"revision": NOW + 5})
+    lab.links = [link(fulls=(later,), whole=True)]
+    assert taken_of(await lab.backups.create("alpha", timeout=30)) == (NOW + 5, NOW + 5, FULL.stored.size_bytes, True)
+
+
 async def test_with_a_manager_it_only_waits_for_it(lab: Lab) -> None:
     await managed(lab)
     lab.links = [link(fulls=(FULL,), whole=True)]

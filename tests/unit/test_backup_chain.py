@@ -57,6 +57,10 @@ def test_the_newest_full_backup_that_leads_there_is_used_and_a_gap_is_named() ->
     assert [each.first for each in chain.at_revision("main", 45, 0).increments] == [31, 35]
     with pytest.raises(NotFound, match="10 to 20, 30 to 60"):
         chain.at_revision("main", 25, 0)
+    later = {revision: chain.at_or_after("main", revision, 0).revision for revision in (5, 15, 25, 45)}
+    assert later == {5: 10, 15: 15, 25: 30, 45: 45}
+    with pytest.raises(NotFound, match="10 to 20, 30 to 60"):
+        chain.at_or_after("main", 61, 0)
     with pytest.raises(NotFound, match="none"):
         chain.latest("events", 0)
 

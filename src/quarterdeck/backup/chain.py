@@ -272,6 +272,15 @@ class Chain:
                 return BackupMoment(full, steps, revision)
         raise self._not_covered(f"revision {revision:,}", cluster, epoch)
 
+    def at_or_after(self, cluster: str, revision: int, epoch: int) -> BackupMoment:
+        """The first moment that has everything up to a revision: a later one where the backups began, or have a gap, at
+        this revision. Raises NotFound.
+        """
+        for first, last in self.ranges(cluster, epoch):
+            if last >= revision:
+                return self.at_revision(cluster, max(first, revision), epoch)
+        raise self._not_covered(f"revision {revision:,}", cluster, epoch)
+
     def latest(self, cluster: str, epoch: int) -> BackupMoment:
         """The newest moment. Raises NotFound where there is no full backup."""
         reached = [(full, self._steps(full, None)) for full in reversed(self.fulls_of(cluster, epoch))]

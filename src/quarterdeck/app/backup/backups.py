@@ -197,14 +197,14 @@ async def _until_covered(plane: ControlPlane, backups: OpenBackups, epoch: int, 
     chain, latest = await backups.chains.read(), math.inf
     while True:
         with suppress(NotFound):
-            moment = chain.at_revision(MAIN, revision, epoch)
-            now, whole = asyncio.get_running_loop().time(), chain.belongings_at(revision, epoch) is not None
+            moment = chain.at_or_after(MAIN, revision, epoch)
+            now, whole = asyncio.get_running_loop().time(), chain.belongings_at(moment.revision, epoch) is not None
             latest = min(latest, now + _BELONGINGS)
             if whole or now >= latest:
                 return TakenBackup(
                     plane=plane.name,
                     store=backups.url,
-                    revision=revision,
+                    revision=moment.revision,
                     full=moment.full,
                     size_bytes=moment.stored_bytes,
                     whole_plane=whole,
