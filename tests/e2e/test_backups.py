@@ -5,7 +5,6 @@ home and everything that ran are gone.
 from __future__ import annotations
 
 import json
-import shutil
 import threading
 from base64 import b64encode
 from collections.abc import Iterator
@@ -300,10 +299,7 @@ def test_a_plane_comes_back_out_of_the_bucket_after_its_home_and_its_machines_ar
         key.write_bytes(Path(lab.run("backup", "key", "-o", "json").json["file"]).read_bytes())
         assert options.stat().st_mode & 0o077 == 0
 
-        for process in processes_of(lab.root):
-            process.kill()
-        shutil.rmtree(lab.home)
-        lab._clients.clear()
+        lab.lose_home()
 
         lost = ("--from", url, "--key", str(key), "--options-file", str(options), "--yes")
         done = lab.run("restore", "alpha", *lost, "-o", "json")

@@ -20,6 +20,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
+import psutil
+
 import quarterdeck
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane
@@ -351,6 +353,15 @@ class PlaneLab:
         self.read(work)
 
     # the end
+
+    def lose_home(self) -> None:
+        """Kill everything that runs, and delete the home: a disaster that only backups survive."""
+        processes = processes_of(self.root)
+        for process in processes:
+            process.kill()
+        psutil.wait_procs(processes, timeout=CALL)
+        shutil.rmtree(self.home)
+        self._clients.clear()
 
     def close(self) -> None:
         """Kill and remove all that this home made. Fails if a process is left."""
