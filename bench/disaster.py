@@ -21,12 +21,12 @@ import sys
 import tempfile
 import threading
 import time
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import yaml
 from drills import filled
@@ -57,10 +57,12 @@ class Writer:
     """One client that updates one ConfigMap at a steady rate, until it is stopped or its connection ends."""
 
     number: int
-    target: tuple[str, int]
+    server: SplitResult
+    proxy: SplitResult | None
     context: ssl.SSLContext
     interval: float
     stopped: threading.Event
+    error: Exception | None = None
     #: When the write of each count was acknowledged, and the seconds that it took.
     acknowledged: list[tuple[float, float]] = field(default_factory=list)
 
@@ -70,7 +72,12 @@ class Writer:
 
     def run(self) -> None:
         """Count: the first count is 1."""
-        connection = http.client.HTTPSConnection(*self.target, context=self.context, timeout=10)
+        first = self.proxy or self.server
+        connection = http.client.HTTPSConnection(str(first.hostname), first.port, context=self.context, timeout=10)
+        if self.proxy:
+            secret = b64encode(f"{self.proxy.username}:{self.proxy.password}".encode()).decode()
+            headers = {"Proxy-Authorization": f"Basic {secret}"}
+            connection.set_tunnel(str(self.server.hostname), self.server.port, headers)
         due = time.monotonic() + random.random() * self.interval
         method, path = "POST", CONFIGMAPS
         while not self.stopped.wait(max(due - time.monotonic(), 0)):
@@ -86,8 +93,9 @@ class Writer:
                         continue
                     if answer.status >= http.client.BAD_REQUEST:
                         raise SystemExit(f"a write was refused with status {answer.status}")
-            except (OSError, http.client.HTTPException):
-                return  # the plane is gone
+            except (OSError, http.client.HTTPException) as error:
+                self.error = error  # the plane is gone, or never was reached
+                return
             method, path = "PUT", self.path
             now = time.monotonic()
             self.acknowledged.append((now, now - since))
@@ -104,9 +112,9 @@ def writing(lab: PlaneLab, rate: float) -> Iterator[list[Writer]]:
         pem.write(b64decode(user["client-certificate-data"]) + b64decode(user["client-key-data"]))
         pem.flush()
         context.load_cert_chain(pem.name)
-    server = urlsplit(cluster["server"])
-    target, stopped = (str(server.hostname), server.port or 443), threading.Event()
-    writers = [Writer(number, target, context, WRITERS / rate, stopped) for number in range(WRITERS)]
+    server, proxy, stopped = urlsplit(cluster["server"]), cluster.get("proxy-url"), threading.Event()
+    through = urlsplit(proxy) if proxy else None
+    writers = [Writer(number, server, through, context, WRITERS / rate, stopped) for number in range(WRITERS)]
     threads = [threading.Thread(target=each.run) for each in writers]
     for each in threads:
         each.start()
@@ -128,6 +136,8 @@ def p99(lab: PlaneLab, store: Path, rate: float, replicas: int, windows: int) ->
                 lab.run("backup", "create", NAME)
             with writing(lab, rate) as writers:
                 time.sleep(WINDOW)  # the length of the window
+            if broken := next((each.error for each in writers if each.error), None):
+                raise broken
             taken = [seconds for each in writers for _, seconds in each.acknowledged[10:]]
             found[enabled].append(statistics.quantiles(taken, n=100)[98] * 1e3)
             print(
