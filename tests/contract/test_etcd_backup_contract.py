@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
-from pathlib import Path
+import subprocess
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path, PurePosixPath
 
 import pytest
 from support.etcd_cluster import (  # noqa: F401
     Lab,
     MemberAddress,
+    RealLab,
     etcd_binary,
     eventually,
     fake_lab,
@@ -20,9 +22,11 @@ from support.etcd_cluster import (  # noqa: F401
     real_labs,
     urls,
 )
+from support.etcd_history import etcdutl  # noqa: F401
 from support.tiers import smoke
 
 from quarterdeck.backup.database import cut_checksum, newest_revision
+from quarterdeck.components.etcd import BUMP, restored_revision, restoring
 from quarterdeck.errors import Unavailable
 from quarterdeck.etcd.facts import KeyEvent, WatchKind
 from quarterdeck.etcd.faults import EtcdCompacted, EtcdFault, Reason
@@ -198,3 +202,48 @@ async def test_a_learner_and_a_follower_write_what_they_have_to_their_disks_and_
     await lab.kill(down)
     with pytest.raises(Unavailable):
         await lab.etcd.flush(down.client_url)
+
+
+@asynccontextmanager
+async def written_to(lab: Lab) -> AsyncIterator[None]:
+    """Write for as long as this is entered."""
+
+    async def write() -> None:
+        while True:
+            await lab.write(10)
+
+    writing = asyncio.ensure_future(write())
+    try:
+        yield
+    finally:
+        writing.cancel()
+        await asyncio.gather(writing, return_exceptions=True)
+
+
+@pytest.mark.parametrize("killed", [True, False], ids=["killed", "stopped"])
+async def test_what_a_learner_reports_once_it_is_flushed_is_in_its_database_however_it_ends(
+    real_lab: RealLab,  # noqa: F811
+    etcdutl: Path,  # noqa: F811
+    tmp_path: Path,
+    killed: bool,
+) -> None:
+    """A failover promises the revision that the standby reported, and begins with a copy of its database."""
+    spare = await learner(real_lab)
+    begins = await real_lab.etcd.revision(urls(real_lab.founders))
+    async with written_to(real_lab):
+        await applied(real_lab, spare, begins + 50)
+        reported = (await real_lab.etcd.status(spare.client_url)).revision
+        await real_lab.etcd.flush(spare.client_url)
+        await (real_lab.kill(spare) if killed else real_lab.stop(spare))
+    database = real_lab.database(spare)
+    newest = newest_revision(database)
+    assert newest >= reported > begins
+    target = PurePosixPath(tmp_path / "restored")
+    argv = restoring(
+        PurePosixPath(etcdutl), PurePosixPath(database), target, name="m", peer="https://127.0.0.1:2380", token="t"
+    )
+    done = await asyncio.to_thread(
+        subprocess.run, argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True
+    )
+    assert restored_revision(done.stdout) == newest
+    assert newest_revision(tmp_path / "restored/member/snap/db") == newest + BUMP
