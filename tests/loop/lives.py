@@ -317,7 +317,7 @@ class Life:
         engine = user.engine()
         home, requester = engine.home, engine.requester
         if len(self.wishes) == 1 and self.story.start is None:
-            return await operations.create(home, _new_plane(wish), requester)
+            return await operations.create(home, new_plane(wish), requester)
         if not wish.site:
             return await operations.delete(home, PLANE, requester)
         plane = await home.store.get(ControlPlane, PLANE)
@@ -452,7 +452,7 @@ class Life:
         return "\n".join((f"the life of {self.story.name!r}, seed {self.seed}, {self.faults}:", *told))
 
 
-def _new_plane(wish: Wish) -> ControlPlane:
+def new_plane(wish: Wish) -> ControlPlane:
     plane = new_control_plane(PLANE, site=wish.site, replicas=wish.replicas)
     endpoint = plane.spec.endpoint.model_copy(update={"ttl": 1, "drain": 0.4})
     etcd = plane.spec.etcd.model_copy(update={"events": Events(separate=wish.apart)})
