@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
-from pathlib import Path
+import subprocess
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path, PurePosixPath
 
 import pytest
 from support.etcd_cluster import (  # noqa: F401
     Lab,
     MemberAddress,
+    RealLab,
     etcd_binary,
     eventually,
     fake_lab,
@@ -20,9 +22,11 @@ from support.etcd_cluster import (  # noqa: F401
     real_labs,
     urls,
 )
+from support.etcd_history import etcdutl  # noqa: F401
 from support.tiers import smoke
 
 from quarterdeck.backup.database import cut_checksum, newest_revision
+from quarterdeck.components.etcd import BUMP, restored_revision, restoring
 from quarterdeck.errors import Unavailable
 from quarterdeck.etcd.facts import KeyEvent, WatchKind
 from quarterdeck.etcd.faults import EtcdCompacted, EtcdFault, Reason
@@ -132,7 +136,8 @@ async def test_a_member_that_is_down_gives_nothing_and_ends_what_it_gave(lab: La
     assert isinstance(await refused(lab.etcd.snapshot(down.client_url)), Unavailable)
 
 
-async def test_a_learner_gives_neither_changes_nor_a_snapshot(lab: Lab) -> None:
+async def learner(lab: Lab) -> MemberAddress:
+    """A learner that has started."""
     spare = lab.spares[0]
     await eventually(lambda: lab.etcd.add_learner(urls(lab.founders), spare.peer_url))
     await lab.start(spare)
@@ -141,14 +146,42 @@ async def test_a_learner_gives_neither_changes_nor_a_snapshot(lab: Lab) -> None:
         assert (await lab.etcd.status(spare.client_url)).is_learner
 
     await eventually(serves)
-    for parts in (lab.etcd.changes(spare.client_url, 1), lab.etcd.snapshot(spare.client_url)):
-        error = await refused(parts)
-        assert isinstance(error, Unavailable)
-        assert error.reason is Reason.NOT_FOR_LEARNERS
+    return spare
 
 
-async def test_without_a_quorum_there_is_no_snapshot(lab: Lab) -> None:
+async def applied(lab: Lab, address: MemberAddress, revision: int) -> None:
+    """Return once a member has applied a revision."""
+
+    async def has_it() -> None:
+        assert (await lab.etcd.status(address.client_url)).revision >= revision
+
+    await eventually(has_it)
+
+
+async def snapshot_revision(lab: Lab, address: MemberAddress, path: Path) -> int:
+    """The newest revision in a snapshot of one member."""
+    async with aclosing(lab.etcd.snapshot(address.client_url)) as parts:
+        path.write_bytes(b"".join([part async for part in parts]))
+    cut_checksum(path)
+    return newest_revision(path)
+
+
+async def test_a_learner_gives_a_snapshot_of_what_it_has_applied_and_no_changes(lab: Lab, tmp_path: Path) -> None:
+    spare = await learner(lab)
+    error = await refused(lab.etcd.changes(spare.client_url, 1))
+    assert isinstance(error, Unavailable)
+    assert error.reason is Reason.NOT_FOR_LEARNERS
+    await lab.write(5)
+    newest = await lab.etcd.revision(urls(lab.founders))
+    await applied(lab, spare, newest)
+    assert await snapshot_revision(lab, spare, tmp_path / "db") == newest
+
+
+async def test_without_a_quorum_a_member_gives_a_snapshot_of_what_it_has_applied(lab: Lab, tmp_path: Path) -> None:
     left, *lost = lab.founders
+    await lab.write(5)
+    newest = await lab.etcd.revision(urls(lab.founders))
+    await applied(lab, left, newest)
     for each in lost:
         await lab.kill(each)
 
@@ -156,4 +189,61 @@ async def test_without_a_quorum_there_is_no_snapshot(lab: Lab) -> None:
         assert (await lab.etcd.status(left.client_url)).leader_id == 0
 
     await eventually(leaderless)
-    assert isinstance(await refused(lab.etcd.snapshot(left.client_url)), Unavailable)
+    await lab.etcd.flush(left.client_url)
+    assert await snapshot_revision(lab, left, tmp_path / "db") == newest
+
+
+async def test_a_learner_and_a_follower_write_what_they_have_to_their_disks_and_one_that_is_down_does_not(
+    lab: Lab,
+) -> None:
+    spare, down = await learner(lab), await follower(lab)
+    await lab.etcd.flush(spare.client_url)
+    await lab.etcd.flush(down.client_url)
+    await lab.kill(down)
+    with pytest.raises(Unavailable):
+        await lab.etcd.flush(down.client_url)
+
+
+@asynccontextmanager
+async def written_to(lab: Lab) -> AsyncIterator[None]:
+    """Write for as long as this is entered."""
+
+    async def write() -> None:
+        while True:
+            await lab.write(10)
+
+    writing = asyncio.ensure_future(write())
+    try:
+        yield
+    finally:
+        writing.cancel()
+        await asyncio.gather(writing, return_exceptions=True)
+
+
+@pytest.mark.parametrize("killed", [True, False], ids=["killed", "stopped"])
+async def test_what_a_learner_reports_once_it_is_flushed_is_in_its_database_however_it_ends(
+    real_lab: RealLab,  # noqa: F811
+    etcdutl: Path,  # noqa: F811
+    tmp_path: Path,
+    killed: bool,
+) -> None:
+    """A failover promises the revision that the standby reported, and begins with a copy of its database."""
+    spare = await learner(real_lab)
+    begins = await real_lab.etcd.revision(urls(real_lab.founders))
+    async with written_to(real_lab):
+        await applied(real_lab, spare, begins + 50)
+        reported = (await real_lab.etcd.status(spare.client_url)).revision
+        await real_lab.etcd.flush(spare.client_url)
+        await (real_lab.kill(spare) if killed else real_lab.stop(spare))
+    database = real_lab.database(spare)
+    newest = newest_revision(database)
+    assert newest >= reported > begins
+    target = PurePosixPath(tmp_path / "restored")
+    argv = restoring(
+        PurePosixPath(etcdutl), PurePosixPath(database), target, name="m", peer="https://127.0.0.1:2380", token="t"
+    )
+    done = await asyncio.to_thread(
+        subprocess.run, argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True
+    )
+    assert restored_revision(done.stdout) == newest
+    assert newest_revision(tmp_path / "restored/member/snap/db") == newest + BUMP

@@ -57,6 +57,12 @@ class FakeEtcd:
             errors=tuple(errors),
         )
 
+    async def flush(self, url: str) -> None:
+        """See the port: what is applied here is on the disk at once."""
+        doing = "writing the database"
+        self._running(url, doing)
+        self._require_admission(doing)
+
     async def progress(self, leader_url: str) -> RaftProgress:
         """See the port."""
         doing = f"reading the progress of the members at {leader_url}"
@@ -244,10 +250,11 @@ class FakeEtcd:
     async def snapshot(self, url: str) -> AsyncGenerator[bytes, None]:
         """See the port."""
         doing = "taking a snapshot"
-        node = self._voter(url, doing)
+        node = self._running(url, doing)
+        self._require_admission(doing)
         content = self.cluster.history_of_keys.snapshot(self.cluster.applied(node) - self.cluster.keyless)
         for at in range(0, len(content), _PART):
-            self._voter(url, doing)
+            self._running(url, doing)
             yield content[at : at + _PART]
             await asyncio.sleep(0)
 

@@ -118,6 +118,10 @@ class FakeMachines(SeatingSite[FakeMachine, LocalStorageClass], FaultySite[FakeM
         """Whether there is a volume at that path."""
         return any(volume.path == path for each in self._machines.values() for volume in each.disk.volumes.values())
 
+    def has_content(self, path: PurePosixPath) -> bool:
+        """Whether a file on a volume was filled."""
+        return any(path in each.disk.texts for each in self._machines.values())
+
     def alive(self, pid: int) -> bool:
         """Whether a process with that number runs on any machine."""
         return any(unit.pid == pid for each in self._machines.values() for unit in each.units.values())

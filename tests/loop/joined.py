@@ -235,7 +235,7 @@ class Joined:
         lost = [member for path, member in self.data.items() if path not in kept]
         self.data = kept
         for kind, each in self.clusters.items():
-            if kind in there and any(each.cluster.by_id(member) is not None for member in lost):
+            if kind in there and any(each.has_run(member) for member in lost):
                 self.broken.append("7: the data of a member is deleted")
             if kind not in there and not any(each.cluster.by_id(member) for member in kept.values()):
                 each.over()

@@ -32,6 +32,7 @@ from quarterdeck.api.operation import Operation, OperationPhase, OperationType
 from quarterdeck.api.plane.authentication import Authentication
 from quarterdeck.api.plane.backup import BackupSettings
 from quarterdeck.api.plane.controllers import CloudControllerManager
+from quarterdeck.api.plane.epochs import StandbyPlacement
 from quarterdeck.api.plane.etcd import Events
 from quarterdeck.api.plane.nodes import Nodes
 from quarterdeck.engine.workspace import operations
@@ -59,7 +60,8 @@ class Ended(AssertionError):
 class Wish:
     """What the user asks for: replicas at a site, whose etcd has a flag set (``count``), whose apiservers trust this
     ``issuer``, other ones than there are now (``others``), whose events are kept in an etcd of their own (``apart``),
-    which have a cloud controller manager (``cloud``); or (``site`` empty) that the plane goes.
+    which have a cloud controller manager (``cloud``), with a standby at another site (``standby``); or (``site`` empty)
+    that the plane goes.
     """
 
     site: str = ""
@@ -69,11 +71,13 @@ class Wish:
     others: bool = False
     apart: bool = False
     cloud: bool = False
+    standby: str = ""
 
     def __str__(self) -> str:
         so = f"{' with a flag' if self.count else ''}{' with an issuer' if self.issuer else ''}"
         so += f"{', all others' if self.others else ''}{', events apart' if self.apart else ''}"
         so += ", with a cloud controller manager" if self.cloud else ""
+        so += f", with a standby at {self.standby}" if self.standby else ""
         return f"{self.replicas} at {self.site}{so}" if self.site else "no plane"
 
     def of(self, plane: ControlPlane) -> ControlPlane:
@@ -90,10 +94,15 @@ class Wish:
                         "authentication": _trusted(self.issuer) if self.issuer else None,
                         "replace_replicas": there,
                         "cloud_controller_manager": CLOUD if self.cloud else None,
+                        "standby": _standby(self),
                     }
                 )
             }
         )
+
+
+def _standby(wish: Wish) -> StandbyPlacement | None:
+    return StandbyPlacement(site=wish.standby) if wish.standby else None
 
 
 CLOUD = CloudControllerManager(program=PurePosixPath("/programs/ccm"), provider="fake")
@@ -136,6 +145,7 @@ EAST1, EAST3 = Wish("east", 1), Wish("east", 3)
 WEST1, WEST3 = Wish("west", 1), Wish("west", 3)
 
 EAST3_CLOUD = replace(EAST3, cloud=True)
+EAST3_BESIDE = replace(EAST3, standby="north")
 EAST3_APART, WEST3_APART = replace(EAST3, apart=True), replace(WEST3, apart=True)
 
 STORIES = (
@@ -156,6 +166,8 @@ STORIES = (
     Story("events back", EAST3_APART, EAST3, EAST3_APART),
     Story("a cloud", EAST3, EAST3_CLOUD, EAST3),
     Story("no cloud", EAST3_CLOUD, EAST3, EAST3_CLOUD),
+    Story("a standby", EAST3, EAST3_BESIDE, EAST3),
+    Story("3 to the standby", EAST3_BESIDE, Wish("north", 3, standby="east"), EAST3_BESIDE),
     Story("delete 1", EAST1, Wish()),
     Story("delete 3", EAST3, Wish()),
 )
@@ -305,7 +317,7 @@ class Life:
         engine = user.engine()
         home, requester = engine.home, engine.requester
         if len(self.wishes) == 1 and self.story.start is None:
-            return await operations.create(home, _new_plane(wish), requester)
+            return await operations.create(home, new_plane(wish), requester)
         if not wish.site:
             return await operations.delete(home, PLANE, requester)
         plane = await home.store.get(ControlPlane, PLANE)
@@ -344,7 +356,7 @@ class Life:
         members = [spec for spec in specs if spec.name.endswith(f"-{Component.ETCD}")]
         count = self.wishes[-1].count
         wrong = [spec.name for spec in members if (f"--{_FLAG}={count}" in spec.argv) is not bool(count)]
-        if wrong or len(members) != self.wishes[-1].replicas:
+        if wrong or len(members) != self.wishes[-1].replicas + bool(self.wishes[-1].standby):
             raise Ended(f"of {len(members)} members these run with other flags: {wrong}")
         self._check_issuers()
         self._check_events(specs)
@@ -440,13 +452,13 @@ class Life:
         return "\n".join((f"the life of {self.story.name!r}, seed {self.seed}, {self.faults}:", *told))
 
 
-def _new_plane(wish: Wish) -> ControlPlane:
+def new_plane(wish: Wish) -> ControlPlane:
     plane = new_control_plane(PLANE, site=wish.site, replicas=wish.replicas)
     endpoint = plane.spec.endpoint.model_copy(update={"ttl": 1, "drain": 0.4})
     etcd = plane.spec.etcd.model_copy(update={"events": Events(separate=wish.apart)})
     changes = {"endpoint": endpoint, "etcd": etcd, "nodes": Nodes(bootstrap=False)}  # add-ons are no part of most
     changes |= {"backup": BackupSettings(enabled=False)}  # the recorder writes files and has threads
-    changes |= {"cloud_controller_manager": CLOUD if wish.cloud else None}
+    changes |= {"cloud_controller_manager": CLOUD if wish.cloud else None, "standby": _standby(wish)}
     return with_spec(plane, **changes)
 
 

@@ -96,8 +96,9 @@ class Members:
     def restored(self, argv: tuple[str, ...]) -> bool:
         """Make data for the one member of a new cluster from a database that nobody uses. Whether there is one."""
         flags = flags_of(argv)
-        source, target = PurePosixPath(argv[3]).parents[2], PurePosixPath(flags["data-dir"])
-        if source not in self.world.data:
+        database, target = PurePosixPath(argv[3]), PurePosixPath(flags["data-dir"])
+        source = database.parents[2]
+        if source not in self.world.data and not self._is_backup(database):
             return False
         if any(etcd.data == source for _, etcd in self._etcds()):
             self.world.broken.append(f"17: {source} is copied while it is in use")
@@ -107,6 +108,15 @@ class Members:
         self.world.data[target] = self.cluster.nodes[0].id
         self._written(target)
         return True
+
+    def has_run(self, member: int) -> bool:
+        """Whether it is a member that has run: data that was made for one that has not can be made again."""
+        node = self.cluster.by_id(member)
+        return node is not None and node.address is not None
+
+    def _is_backup(self, database: PurePosixPath) -> bool:
+        """Whether a file is the database of a backup that was copied to its machine."""
+        return any(site.has_content(database) for site in self.world.sites.values())
 
     def _written(self, data: PurePosixPath) -> None:
         """A write-ahead log is in a data folder now."""

@@ -13,7 +13,7 @@ from fakes.site_machines import Behaviour
 from support.resources import with_spec
 
 from loop.joined import Joined
-from loop.lives import EAST1, EAST3, Life, Story, Wish, _new_plane, many
+from loop.lives import EAST1, EAST3, Life, Story, Wish, many, new_plane
 from loop.units import PLANE, replica_of
 from quarterdeck.api.conditions import ConditionType
 from quarterdeck.api.controlplane import ControlPlane
@@ -87,7 +87,7 @@ class Mistaken(Life):
 
     async def ask(self, wish: Wish) -> Operation:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("loop.lives._new_plane", lambda wish: self.wished(_new_plane(wish)))
+            patch.setattr("loop.lives.new_plane", lambda wish: self.wished(new_plane(wish)))
             patch.setattr(Wish, "of", lambda _, plane: self.wished(plane))
             return await super().ask(wish)
 

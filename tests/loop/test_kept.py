@@ -218,16 +218,16 @@ def test_a_quorum_that_stays_lost_is_recovered_by_itself_after_a_time_where_the_
         assert "after 300 s a new epoch begins by itself" in stalled.message
 
         async def serves() -> bool:
-            return (await life.plane()).status.memory.epoch == 1 and bool(_ready(life))
+            return (await life.plane()).status.memory.epoch == 1 and bool(ready_apiservers(life))
 
         assert 190 <= await life.until(serves, 300) <= 225
         for machine in dead:
             await life.world.site_of(machine).boot_machine(machine)
-        _struck(life)
+        struck(life)
 
         async def whole() -> bool:
             ready = find_condition((await life.plane()).status.conditions, ConditionType.READY)
-            return ready is not None and ready.status == "True" and len(_ready(life)) == 3
+            return ready is not None and ready.status == "True" and len(ready_apiservers(life)) == 3
 
         await life.until(whole, 300)
         memory = (await life.plane()).status.memory
@@ -243,7 +243,7 @@ def test_a_lost_quorum_is_told_and_left_alone_where_nobody_has_said_anything() -
         await _kill(life, (await _machines(life))[1:])
         await asyncio.sleep(400)
         assert (await life.plane()).status.memory.epoch == 0
-        assert not _ready(life)
+        assert not ready_apiservers(life)
         stalled = find_condition((await life.plane()).status.conditions, ConditionType.STALLED)
         assert stalled is not None
         assert "see 'quarterdeck recover " in stalled.message
@@ -265,17 +265,17 @@ async def _machines(life: Kept) -> list[str]:
 async def _kill(life: Kept, machines: list[str]) -> None:
     for machine in machines:
         await life.world.site_of(machine).kill_machine(machine)
-    _struck(life)
+    struck(life)
 
 
-def _struck(life: Kept) -> None:
+def struck(life: Kept) -> None:
     """Something happened to the world, and clients may notice."""
     life.world.strikes += 1
     life.truths.calm = False
     life.world.touch()
 
 
-def _ready(life: Kept) -> list[str]:
+def ready_apiservers(life: Kept) -> list[str]:
     """The apiservers that are ready."""
     life.world.settle()
     return [str(where) for where, each in life.world.kube.apiservers.items() if each.ready and not each.hangs]

@@ -12,7 +12,7 @@ import pytest
 from support.tiers import in_each_tier, sized
 
 from loop.faults import OF_THE_CALL, OF_THE_WORLD, Kind, OneFault, Recorded
-from loop.lives import EAST3_CLOUD, STORIES, WEST3, Life, Story, many, spread
+from loop.lives import EAST3, EAST3_BESIDE, EAST3_CLOUD, STORIES, WEST3, Life, Story, Wish, many, spread
 from quarterdeck.engine.workspace.operations import OperationPhase
 from quarterdeck.stores.port import EntryOutcome
 
@@ -37,7 +37,7 @@ def some_of(story: Story, most: int, kind: Kind) -> tuple[int, ...]:
     as many.
     """
     found, both = points(story), (story.start, story.wish)
-    fewer = any(each is not None and (each.apart or each.cloud) for each in both)
+    fewer = any(each is not None and (each.apart or each.cloud or each.standby) for each in both)
     return tuple(spread(found, most // 2 if fewer else most, f"{story} {kind.name}"))
 
 
@@ -65,6 +65,20 @@ def test_a_life_ends_as_wanted_and_no_step_fails(story: Story) -> None:
 @pytest.mark.smoke
 def test_a_plane_in_a_cloud_moves_with_its_cloud_controller_manager() -> None:
     Life(story=Story("3 in a cloud to 3", EAST3_CLOUD, replace(WEST3, cloud=True))).run()
+
+
+@pytest.mark.parametrize(
+    ("name", "wish"),
+    [
+        ("to 3 elsewhere", replace(WEST3, standby="north")),
+        ("a flag", replace(EAST3_BESIDE, count="5000")),
+        ("all others", replace(EAST3_BESIDE, others=True)),
+        ("without it", EAST3),
+        ("no plane", Wish()),
+    ],
+)
+def test_a_standby_follows_what_becomes_of_its_plane(name: str, wish: Wish) -> None:
+    Life(story=Story(f"beside a standby: {name}", EAST3_BESIDE, wish)).run()
 
 
 @pytest.mark.smoke

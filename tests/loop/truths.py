@@ -18,7 +18,7 @@ from quarterdeck.api.plane.memory import memory_from_status
 from quarterdeck.api.revision import ReplicaRevision
 from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.components.template import Revisions
-from quarterdeck.engine.workspace.settings import goal_of, planner_settings
+from quarterdeck.engine.workspace.settings import goal_of, planner_settings, standby_slot
 from quarterdeck.model.bounds import Settings
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component, ReplicaPrograms
@@ -47,6 +47,7 @@ class Wanted:
 
     memory: Memory
     slots: tuple[Slot, ...]
+    standby: Slot | None
     settings: Settings
     revision: str
     condemned: tuple[str, ...]
@@ -86,6 +87,7 @@ class Truths:
             wanted = Wanted(
                 memory=memory_from_status(plane.status.memory),
                 slots=goal_of(plane, site).slots(memory_from_status(plane.status.memory).replicas),
+                standby=standby_slot(plane),
                 settings=planner_settings(plane),
                 revision=plane.status.revision,
                 condemned=plane.spec.replace_replicas,
@@ -147,6 +149,7 @@ class Truths:
             replicas[name] = SimReplica(member=member, events=events)
         return FaultyTruth(
             slots=wanted.slots,
+            standby=wanted.standby,
             memory=wanted.memory,
             machines=self._sim_machines(),
             replicas=tuple(sorted(replicas.items())),

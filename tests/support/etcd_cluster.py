@@ -222,6 +222,16 @@ class RealLab:
         process.kill()
         process.wait()
 
+    async def stop(self, address: MemberAddress) -> None:
+        """End a member's process in order, as its machine does."""
+        process = self.processes.pop(address.name)
+        process.terminate()
+        await asyncio.to_thread(process.wait)
+
+    def database(self, address: MemberAddress) -> Path:
+        """The file with a member's database."""
+        return self._folder / address.name / "member" / "snap" / "db"
+
     async def freeze(self, address: MemberAddress) -> None:
         await asyncio.to_thread(freeze, self.processes[address.name].pid)
 

@@ -28,7 +28,7 @@ NOTHING = "(nothing)"
 VARYING = (
     (r"SHA256:[\w+/]{43}", "SHA256:KEY"),
     (r"(?<=127\.0\.0\.1)(\]?:| port )[3-6]\d{4}\b", r"\1PORT"),
-    (r"-(abort|apply|create|delete|migrate|replace|scale)-[0-9a-f]{6}\b", r"-\1-ID"),
+    (r"-(abort|apply|create|delete|failover|migrate|replace|scale)-[0-9a-f]{6}\b", r"-\1-ID"),
 )
 
 E = TypeVar("E", bound=BaseException)

@@ -148,6 +148,8 @@ class RecordingLab:
         self.pace = QUICK
         self.spool_bytes = 1 << 20
         self.checks: Check = _held
+        self.etcd = FakeEtcd(self.cluster)
+        self.standbys: list[str] = []
         self._runs = itertools.count(1)
         self._recipients, self._keys = recipients or Recipients(), keys or Identities()
 
@@ -160,7 +162,12 @@ class RecordingLab:
 
     def subject(self, cluster: str = "main") -> Subject:
         return Subject(
-            plane=PLANE, cluster=cluster, epoch=self.epoch, etcd=FakeEtcd(self.cluster), urls=lambda: self.urls
+            plane=PLANE,
+            cluster=cluster,
+            epoch=self.epoch,
+            etcd=self.etcd,
+            urls=lambda: self.urls,
+            standbys=lambda: self.standbys,
         )
 
     @property

@@ -67,6 +67,40 @@ async def test_a_restore_that_fails_is_told_in_its_own_words_and_is_not_taken_fo
     assert small.plane.memory.seeding is not None
 
 
+@pytest.mark.parametrize(("latest", "restored"), [(4, False), (5, True), (6, True)])
+async def test_a_database_that_ends_before_the_promised_revision_is_not_taken(
+    latest: int, restored: bool, golden: Golden
+) -> None:
+    logged = f'info\tbumping latest revision\t{{"latest-revision": {latest}, "bump-amount": {BUMP}}}\n'
+    small = await begun(Jobs(output=logged))
+    if restored:
+        await carry_out(small.plane, RESTORE, small.world)
+    else:
+        with golden.raises(Unavailable):
+            await carry_out(small.plane, RESTORE, small.world)
+    assert (small.plane.memory.seeding is None) is restored
+
+
+async def test_a_member_that_cannot_write_to_its_disk_what_it_has_reports_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fake = FakePlane()
+    plane = await fake.open()
+    for name in ("east-2", "west-1"):
+        fake.etcd.cluster.stop(fake.url(name))
+    observer = EtcdObserver(plane=plane)
+    fake.etcd.cluster.authenticates = True
+    await observer.observe(plane.memory)
+    assert len(observer.words) == 1, "one that refuses because of etcd's authentication has written all"
+
+    async def flush(url: str) -> None:
+        raise Unavailable(f"writing the database at {url}", "it does not answer")
+
+    monkeypatch.setattr(fake.etcd, "flush", flush)
+    await observer.observe(plane.memory)
+    assert observer.words == ()
+
+
 async def test_without_the_survivors_volume_or_room_for_a_copy_nothing_is_made(golden: Golden) -> None:
     small = await begun()
     site = small.sites["east"]

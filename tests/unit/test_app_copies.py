@@ -335,6 +335,13 @@ def test_nothing_acts_on_the_world_of_the_original_unless_that_is_asked_for(gold
     assert asked.differences == ()
 
 
+def test_a_copy_has_no_standby_and_can_be_at_the_site_of_that(golden: Golden) -> None:
+    original = plane_with(standby={"site": "west"})
+    copied = copied_plane(original, replace(BETA, site="west"), WEST)
+    assert (copied.plane.spec.placement.site, copied.plane.spec.standby) == ("west", None)
+    golden(copied.differences[0])
+
+
 def test_at_another_site_it_has_zones_and_storage_classes_that_the_site_has(golden: Golden) -> None:
     original = plane_with(
         placement={"site": "east", "zones": ["a"], "storageClass": "fast"},

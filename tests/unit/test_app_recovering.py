@@ -159,7 +159,8 @@ def test_the_command_shows_what_is_left_and_what_may_be_lost_and_asks_before_any
     left = Survivor(
         replica="east-1", machine="east-a1", term=4, committed=120, applied=119, revision=77, hash=0xBEEF, chosen=True
     )
-    lost = replace(LOST, survivors=(left,), loss="etcd revisions 78 to 90", may_return=("east-2",))
+    instead = "'quarterdeck failover alpha --to west' continues from the standby, and would lose nothing"
+    lost = replace(LOST, survivors=(left,), loss="etcd revisions 78 to 90", may_return=("east-2",), instead=instead)
 
     async def lost_quorum(_: object, name: str) -> LostQuorum:
         assert name == "alpha"

@@ -25,7 +25,6 @@ from quarterdeck.engine.observation.move import Move
 from quarterdeck.engine.observation.observe import Look, Observer, observer_of
 from quarterdeck.engine.preflight import preconditions
 from quarterdeck.engine.preflight.preconditions import (
-    _answer,
     certificates,
     clocks,
     cordons,
@@ -38,6 +37,7 @@ from quarterdeck.engine.preflight.preconditions import (
 from quarterdeck.engine.preflight.preview import preview
 from quarterdeck.engine.preflight.room import _room
 from quarterdeck.engine.preflight.room import free_memory as free_memory_check
+from quarterdeck.engine.preflight.site_checks import answer
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.model.capabilities import NEEDED, Capability, ClockOffset, FreeMemory
 from quarterdeck.model.endpoints import DnsRecord
@@ -60,7 +60,7 @@ def with_secrets_of(when: datetime) -> Move:
 
 
 async def test_valid_certificates_are_fine() -> None:
-    found = await _answer(certificates, with_secrets_of(datetime.now(UTC)))
+    found = await answer(certificates, with_secrets_of(datetime.now(UTC)))
     assert found == Finding("certificates", Verdict.OK, "valid; one CA for all replicas")
 
 
@@ -72,7 +72,7 @@ async def test_valid_certificates_are_fine() -> None:
     ],
 )
 async def test_certificates_that_do_not_hold_now_are_named(ago: timedelta, says: str) -> None:
-    found = await _answer(certificates, with_secrets_of(datetime.now(UTC) - ago))
+    found = await answer(certificates, with_secrets_of(datetime.now(UTC) - ago))
     assert found.verdict is Verdict.REFUSE
     assert says in found.seen
     assert "kubernetes-ca" in found.seen
@@ -92,8 +92,8 @@ def machine(name: str, zone: str = "a", state: MachineState = MachineState.UP) -
 async def test_a_name_that_is_somebody_elses_or_not_settled_is_refused(facts: dict[str, str], golden: Golden) -> None:
     wanted = SimpleNamespace(host="demo.planes.test")
     world = {"foreign": "", "torn": ""}
-    assert (await _answer(name, move(world=SimpleNamespace(**world), wanted=wanted))).verdict is Verdict.OK
-    found = await _answer(name, move(world=SimpleNamespace(**world | facts), wanted=wanted))
+    assert (await answer(name, move(world=SimpleNamespace(**world), wanted=wanted))).verdict is Verdict.OK
+    found = await answer(name, move(world=SimpleNamespace(**world | facts), wanted=wanted))
     assert found.verdict is Verdict.REFUSE
     golden(found.seen)
 
@@ -182,7 +182,7 @@ async def test_a_plane_whose_clients_come_to_its_apiservers_needs_no_port_for_a_
     moves = to_west(3, *[MachineState.UP] * 3)
     direct = moves.wanted.spec.endpoint.model_copy(update={"leads_to": LeadsTo.APISERVERS})
     wanted = with_spec(moves.wanted, endpoint=direct)
-    found = await _answer(ports, replace(moves, wanted=wanted))
+    found = await answer(ports, replace(moves, wanted=wanted))
     assert found.verdict == Verdict.OK
     golden(found.seen)
 

@@ -11,8 +11,9 @@ from support.small_plane import SmallPlane, small_plane
 
 from quarterdeck.api.site import Site
 from quarterdeck.engine.observation.move import Move
-from quarterdeck.engine.preflight.preconditions import _answer, machines, ports
+from quarterdeck.engine.preflight.preconditions import machines, ports
 from quarterdeck.engine.preflight.room import free_disk, storage_class
+from quarterdeck.engine.preflight.site_checks import answer
 from quarterdeck.model.findings import Finding, Verdict
 from quarterdeck.model.units import MachineRole, UnitSpec
 from quarterdeck.sites.local.settings import LocalSiteSettings, LocalStorageClass
@@ -55,26 +56,26 @@ def refused(found: Finding, check: str, seen: str, next_step: str) -> None:
 
 async def test_a_target_without_the_storage_class_is_refused() -> None:
     small = await small_plane()
-    found = await _answer(storage_class, await to_west(small, wants_class="fast"))
+    found = await answer(storage_class, await to_west(small, wants_class="fast"))
     refused(found, "storage class", "no storage class 'fast' at west", "choose one of: standard")
 
 
 async def test_a_target_without_room_for_the_database_is_refused_and_each_machine_named() -> None:
     small = await small_plane(site=partial(of_class, "standard", limit=16 * 2**20))
-    found = await _answer(free_disk, await to_west(small))
+    found = await answer(free_disk, await to_west(small))
     refused(found, "free disk", "MiB of class standard are needed: west-a1 has 16 MiB, ", "make room")
 
 
 async def test_a_target_with_room_for_the_database_is_fine() -> None:
     small = await small_plane(site=partial(of_class, "standard"))
-    assert (await _answer(free_disk, await to_west(small))).verdict is Verdict.OK
+    assert (await answer(free_disk, await to_west(small))).verdict is Verdict.OK
 
 
 async def test_a_target_where_somebody_listens_at_the_load_balancers_port_is_refused() -> None:
     small = await small_plane(site=partial(of_class, "standard"))
-    assert (await _answer(ports, await to_west(small))).verdict is Verdict.OK
+    assert (await answer(ports, await to_west(small))).verdict is Verdict.OK
     await small.sites["west"].start_unit("west-edge", UnitSpec(name="listens", argv=("/bin/listens",)))
-    found = await _answer(ports, await to_west(small))
+    found = await answer(ports, await to_west(small))
     refused(found, "ports", f"in use: west-edge:{LOAD_BALANCER}", "stop the programs that listen there")
 
 
@@ -84,5 +85,5 @@ async def test_a_target_of_which_too_few_machines_are_up_is_refused() -> None:
     up = [each.name for each in await west.machines() if each.role is MachineRole.CONTROL]
     for name in up[2:]:
         await west.kill_machine(name)
-    found = await _answer(machines, await to_west(small))
+    found = await answer(machines, await to_west(small))
     refused(found, "machines", "2 machines are up at west, 3 are needed", "see 'site machines west'")

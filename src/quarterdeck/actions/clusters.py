@@ -13,7 +13,7 @@ from quarterdeck.actions.units import token_of
 from quarterdeck.actions.volumes import delete_events_volumes, main_volume, volume_name, volume_of
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.components.endings import why_it_ended
-from quarterdeck.components.etcd import DATA, DATABASE, restoring
+from quarterdeck.components.etcd import DATA, DATABASE, restored_revision, restoring
 from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.model.capabilities import Job
 from quarterdeck.model.clusters import MEMBER, Cluster
@@ -47,7 +47,7 @@ async def restore_member(plane: Plane, step: RestoreMember, _: World) -> None:
     """Create the founder's volume again, and in it the data of a new cluster from the database of the epoch's origin.
     Leftovers of an interrupted attempt are deleted: the founder is never started before the data is complete.
 
-    Raises Unavailable where the data of the origin is missing, or cannot be restored.
+    Raises Unavailable where the data of the origin is missing, is older than the epoch promised, or cannot be restored.
     """
     record, memory = plane.memory.replica(step.replica), plane.memory.of(step.cluster)
     doing, seed = f"restoring {record.name} from {step.origin}", memory.seed
@@ -56,7 +56,7 @@ async def restore_member(plane: Plane, step: RestoreMember, _: World) -> None:
     restoring = _Restoring(plane, record, step.cluster, doing)
     match step.origin:
         case SurvivorOrigin(replica=survivor) | StandbyOrigin(standby=survivor):
-            await restoring.from_survivor(plane.memory.replica(survivor))
+            await restoring.from_survivor(plane.memory.replica(survivor), seed.revision)
         case BackupOrigin() as backup:
             await restoring.from_backup(backup, seed.revision)
 
@@ -78,13 +78,21 @@ class _Restoring:
     def storage_class(self) -> str:
         return self.plane.memory.of(self.cluster).replica(self.record.name).storage_class
 
-    async def from_survivor(self, survivor: Replica) -> None:
-        """The survivor's database is only read."""
+    async def from_survivor(self, survivor: Replica, revision: int) -> None:
+        """The survivor's database is only read. It was flushed when ``revision`` was promised, so it lacks none of
+        that unless its disk was replaced or set back.
+        """
         source = await volume_of(self.plane, survivor)
         if source is None:
             seen = f"volume {volume_name(self.plane, survivor)} is gone from machine {survivor.machine}"
             raise Unavailable(self.doing, seen, "restore it with all its data")
-        await self._made(source.path / DATABASE, source.used_bytes)
+        found = restored_revision(await self._made(source.path / DATABASE, source.used_bytes))
+        if found is not None and found < revision:
+            seen = (
+                f"the database of {survivor.name} ends at etcd revision {found:,}, and revision {revision:,} is needed"
+            )
+            next_step = f"bring back the disk that {survivor.name} had, or see 'restore {self.plane.name}'"
+            raise Unavailable(self.doing, seen, next_step)
 
     async def from_backup(self, backup: BackupOrigin, revision: int) -> None:
         """The database is copied to a volume of its own on the machine, which is deleted afterwards."""
@@ -104,8 +112,10 @@ class _Restoring:
             await site.delete_volume(machine, scratch)
         await asyncio.to_thread(database.unlink, missing_ok=True)  # it holds the plane's secrets; it can be built again
 
-    async def _made(self, database: PurePosixPath, size: int) -> None:
-        """The founder's volume, with the data of a new cluster from a database on its machine of ``size`` bytes."""
+    async def _made(self, database: PurePosixPath, size: int) -> str:
+        """Make the founder's volume, with the data of a new cluster from a database on its machine of ``size`` bytes.
+        The output of etcdutl.
+        """
         plane, record = self.plane, self.record
         site = plane.site(record.site)
         utility = await site.install(record.machine, Program("etcdutl", await plane.etcdutl()))
@@ -126,6 +136,7 @@ class _Restoring:
         if ended.exit_code != 0:
             seen = f"etcdutl: {why_it_ended(ended.output, ended.exit_code)}"
             raise Unavailable(self.doing, seen, "fix the cause; quarterdeck retries")
+        return ended.output
 
     async def _require_room(self, size: int) -> None:
         free = await self.plane.site(self.record.site).free_bytes(self.record.machine, self.storage_class)

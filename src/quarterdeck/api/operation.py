@@ -21,11 +21,16 @@ class OperationType(StrEnum):
 
     CREATE = "Create"
     MIGRATE = "Migrate"
+    FAILOVER = "Failover"
     SCALE = "Scale"
     APPLY = "Apply"
     REPLACE = "Replace"
     ABORT = "Abort"
     DELETE = "Delete"
+
+
+#: The kinds that bring a plane to another site.
+MOVING = frozenset({OperationType.MIGRATE, OperationType.FAILOVER})
 
 
 class OperationPhase(StrEnum):
@@ -79,12 +84,12 @@ class OperationSpec(Model):
     @model_validator(mode="after")
     def _goals_fit_the_type(self) -> OperationSpec:
         problems: list[tuple[str, str]] = []
-        undone = (OperationType.MIGRATE, OperationType.SCALE, OperationType.REPLACE, OperationType.ABORT)
-        if self.from_ is None and self.type in undone:
+        changing = {*MOVING, OperationType.SCALE, OperationType.REPLACE, OperationType.ABORT}
+        if self.from_ is None and self.type in changing:
             problems.append(("from", f"required for {self.type.value}"))
-        if self.to is None and self.type in (*undone, OperationType.CREATE):
+        if self.to is None and self.type in {*changing, OperationType.CREATE}:
             problems.append(("to", f"required for {self.type.value}"))
-        if self.type is OperationType.MIGRATE and self.from_ is not None and self.to is not None:
+        if self.type in MOVING and self.from_ is not None and self.to is not None:
             site = self.to.placement.site
             if site == self.from_.placement.site:
                 problems.append(("to.placement.site", f"{site!r} is its current site"))

@@ -37,6 +37,7 @@ from quarterdeck.engine.preflight.requests import (
     Request,
     Scale,
 )
+from quarterdeck.engine.preflight.standby_site import examine_standby
 from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.workspace import operations, recorded
 from quarterdeck.engine.workspace.addons import findings
@@ -89,6 +90,7 @@ async def _applied(engine: Engine, declared: ControlPlane) -> Examined:
     if wanted.spec.placement.site != current.spec.placement.site:
         await require_in_reach(engine.home, current)  # the plane is observed
     await admit(engine, wanted, current=current)
+    standby = await examine_standby(engine.home, wanted, current)
     steps = await _moved(engine.home, current, wanted)
     differences = await compared(engine.home, current, wanted)
     contents, addons = await compared_addons(engine.home, current, wanted)
@@ -99,7 +101,7 @@ async def _applied(engine: Engine, declared: ControlPlane) -> Examined:
         differences=differences,
         addons=addons,
         contents=contents,
-        findings=(*warnings_of(wanted.spec), *findings(contents)),
+        findings=(*standby, *warnings_of(wanted.spec), *findings(contents)),
         forecast=steps,
         needed=wanted.spec != current.spec or bool(differences) or bool(addons),
     )
@@ -119,12 +121,13 @@ async def _moved(home: Home, current: ControlPlane, wanted: ControlPlane) -> Dry
 async def _new(engine: Engine, declared: ControlPlane) -> Examined:
     contents, addons = await compared_addons(engine.home, None, declared)
     await admit(engine, declared)
+    standby = await examine_standby(engine.home, declared, None)
     return Examined(
         kind=OperationType.CREATE,
         wanted=declared,
         addons=addons,
         contents=contents,
-        findings=(*warnings_of(declared.spec), *findings(contents)),
+        findings=(*standby, *warnings_of(declared.spec), *findings(contents)),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -216,6 +217,16 @@ def restoring(
         f"--initial-advertise-peer-urls={peer}",
         f"--data-dir={target}",
     )
+
+
+#: etcdutl logs it before it bumps revisions (etcd: etcdutl/snapshot, unsafeBumpBucketsRevision).
+_LATEST = re.compile(r'"latest-revision": ?(\d+)')
+
+
+def restored_revision(output: str) -> int | None:
+    """The newest revision of the database that ``restoring`` has read, from its output; None if it is not there."""
+    found = _LATEST.search(output)
+    return int(found[1]) if found is not None else None
 
 
 def _given(declared: ReplicaTemplate | ControlPlaneSpec) -> Mapping[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
 
 from quarterdeck.etcd.calls import Calls
 from quarterdeck.etcd.facts import Alarm, AlarmKind, KeySpaceHash, ListedMember, MemberReport
@@ -70,6 +71,13 @@ class MaintenanceService:
     async def defragment(self, *, deadline: float = 300.0) -> None:
         """Return free space to the file system. The member serves nothing during that time."""
         await self._calls.one(self._stub.Defragment, rpc_pb2.DefragmentRequest(), "defragmenting", deadline=deadline)
+
+    async def flush(self, *, deadline: float) -> None:
+        """Write everything that the member has applied to its database. etcd has no call for that alone: it does so
+        before it sends the first part of a snapshot (etcd: storage/backend, Snapshot).
+        """
+        async with aclosing(self.snapshot(deadline=deadline)) as parts:
+            await anext(parts)
 
     async def hash_keys(self, *, revision: int = 0, deadline: float = 60.0) -> KeySpaceHash:
         """The hash of all keys up to ``revision`` (0: the newest)."""

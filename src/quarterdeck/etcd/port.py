@@ -33,6 +33,13 @@ class EtcdCluster(Protocol):
         """The status of that one member, also without a quorum, also of a learner."""
         ...
 
+    async def flush(self, url: str) -> None:
+        """Make that one member write to its database on the disk what it has applied, also without a quorum, also where
+        it is a learner. Otherwise etcd does so every 100 ms, and a member that is killed before has it only in its log:
+        without a quorum it does not know of all of that that it was committed. Raises Unavailable.
+        """
+        ...
+
     async def progress(self, leader_url: str) -> RaftProgress:
         """The progress of every member, as the leader reports it. Raises Unavailable, also when that member does not
         lead.
@@ -144,11 +151,11 @@ class EtcdCluster(Protocol):
         ...
 
     def snapshot(self, url: str) -> AsyncGenerator[bytes, None]:
-        """That one member's database in parts, and its SHA-256 in the last 32 bytes. It has every write that was
-        acknowledged before the first part was asked for: the member confirms by a quorum first that it has them.
+        """That one member's database in parts, and its SHA-256 in the last 32 bytes, also without a quorum, also of a
+        learner. It has what the member had applied when the first part was asked for: no quorum confirms that.
 
-        Raises Unavailable, also where it is a learner (NOT_FOR_LEARNERS), and EtcdCorrupt at the end where the parts
-        are not what that hash says. Close it (``contextlib.aclosing``) when done.
+        Raises Unavailable, and EtcdCorrupt at the end where the parts are not what that hash says. Close it
+        (``contextlib.aclosing``) when done.
         """
         ...
 

@@ -74,6 +74,10 @@ class RealEtcd:
             self._leader = url
         return status
 
+    async def flush(self, url: str) -> None:
+        """See the port."""
+        await self._member(url).maintenance.flush(deadline=self._change_deadline)
+
     async def progress(self, leader_url: str) -> RaftProgress:
         """See the port."""
         return await self._http.progress(leader_url)
@@ -244,9 +248,7 @@ class RealEtcd:
 
     async def snapshot(self, url: str) -> AsyncGenerator[bytes, None]:
         """See the port."""
-        member = self._member(url)
-        await member.kv.get(Get(key=b"\0", count_only=True), deadline=self._read_deadline)
-        async with aclosing(member.maintenance.snapshot()) as parts:
+        async with aclosing(self._member(url).maintenance.snapshot()) as parts:
             async for part in parts:
                 yield part
 

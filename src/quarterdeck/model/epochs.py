@@ -10,7 +10,7 @@ from typing_extensions import override
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberWord:
-    """The report of a member about itself while no quorum answers."""
+    """The report of a member about itself while no quorum answers: what it has applied is on its disk."""
 
     replica: str
     term: int

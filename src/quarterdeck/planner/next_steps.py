@@ -26,7 +26,17 @@ def status(world: World) -> str:
 def quorum(world: World) -> str:
     """What to do where no quorum of a cluster answers."""
     silent = f"bring back the members that do not answer: {world.command('status')} lists them"
-    return f"{silent}; if they are gone for good, see {world.command('recover')}"
+    return f"{silent}; if they are gone for good, see {new_epoch(world)}"
+
+
+def new_epoch(world: World, *flags: str) -> str:
+    """The commands that continue a plane whose quorum is lost, with these flags. The standby comes first: it usually
+    has the most data, and is not at the site with the fault.
+    """
+    recover = world.command("recover", *flags)
+    if world.standby is None:
+        return recover
+    return f"{world.command('failover', '--to', world.standby.site, *flags)} or {recover}"
 
 
 def once(world: World, what: str) -> str:

@@ -212,7 +212,7 @@ class Report(Part):
     operation: str
     """The operation's name."""
     kind: str
-    """The kind of operation: `Create`, `Migrate`, `Scale`, `Apply`, `Replace`, `Abort` or `Delete`."""
+    """The kind of operation: `Create`, `Migrate`, `Failover`, `Scale`, `Apply`, `Replace`, `Abort` or `Delete`."""
     outcome: Outcome
     """How it ended."""
     message: str = ""

@@ -8,6 +8,7 @@ from quarterdeck.report.schema import Outcome, Place, PromiseVerdict, Report
 _VERBS = {
     "Create": "created",
     "Migrate": "moved",
+    "Failover": "failed over",
     "Scale": "scaled",
     "Apply": "changed",
     "Replace": "replaced",

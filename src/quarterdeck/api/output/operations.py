@@ -14,7 +14,7 @@ class OperationRow(NamedOutput):
     name: str
     #: The plane.
     plane: str
-    #: `Create`, `Migrate`, `Scale`, `Apply`, `Replace`, `Abort` or `Delete`.
+    #: `Create`, `Migrate`, `Failover`, `Scale`, `Apply`, `Replace`, `Abort` or `Delete`.
     type: str
     #: The site before; null where there was no plane before, or the site is not part of the change.
     from_site: str | None

@@ -76,7 +76,11 @@ class _Copying:
             )
 
     def place(self) -> None:
-        """At another site, it is spread over all zones, and has storage classes that the site has."""
+        """At another site, it is spread over all zones, and has storage classes that the site has. It has no standby:
+        that of the original may be at its site.
+        """
+        if self.spec.pop("standby", None) is not None:
+            self.differences.append("standby: none; set spec.standby once the plane runs")
         if self.site.name == self.original.spec.placement.site:
             return
         self.spec["placement"] = {**self._part("placement"), "site": self.site.name}

@@ -16,8 +16,7 @@ from quarterdeck.engine.workspace.operations import Requester
 from quarterdeck.errors import PreconditionFailed
 from quarterdeck.model.epochs import MemberWord
 from quarterdeck.model.world import World
-from quarterdeck.planner.quorum import quorum
-from quarterdeck.planner.rules.standby import report
+from quarterdeck.planner.rules.standby import can_return, report
 from quarterdeck.planner.standbys import without_standbys
 from quarterdeck.planner.survivors import VoterFate, cut_off_majority, fates, loss
 
@@ -74,25 +73,28 @@ def require_standby_at(plane: ControlPlane, to: str) -> None:
     """Raise PreconditionFailed for a plane whose spec has no standby at that site."""
     doing, standby = f"failing over plane {plane.name} to site {to}", plane.spec.standby
     if standby is None:
-        raise PreconditionFailed(doing, "it has no standby", f"see 'recover {plane.name}' and 'restore {plane.name}'")
+        raise PreconditionFailed(doing, "it has no standby", _others(plane.name))
     if standby.site != to:
         raise PreconditionFailed(doing, f"its standby is at site {standby.site}", f"use --to {standby.site}")
 
 
 def required(name: str, to: str, world: World) -> MemberWord:
     """The standby's report about itself, where no quorum can be left. Raises PreconditionFailed."""
-    doing, word = f"failing over plane {name} to site {to}", report(world)
+    doing, word, others = f"failing over plane {name} to site {to}", report(world), _others(name)
     if world.membership is not None:
         seen = "a quorum of its etcd answers, so that nothing need be lost"
         raise PreconditionFailed(doing, seen, f"'quarterdeck migrate {name} --to {to}' moves it")
     if word is None:
-        raise PreconditionFailed(doing, "its standby does not answer", "bring its machine back")
-    left = fates(without_standbys(world))
-    alive = [each for each, fate in left if fate is VoterFate.ALIVE]
-    if left and len(alive) >= quorum(len(left)):
-        seen = f"{len(alive)} of {len(left)} voters are there with their data: that is a quorum"
+        raise PreconditionFailed(doing, "its standby does not answer", f"bring its machine back, or {others}")
+    if alive := can_return(world):
+        seen = f"the voters {', '.join(alive)} are there with their data: that is a quorum"
         raise PreconditionFailed(doing, seen, f"'quarterdeck wait {name}' starts what can be started")
     return word
+
+
+def _others(name: str) -> str:
+    """The other ways to continue a plane without a quorum."""
+    return f"see 'recover {name}', which continues from a survivor, and 'restore {name}', which uses a backup"
 
 
 async def start(
@@ -112,4 +114,4 @@ async def start(
         standby=StandbyPlacement(site=here.site) if standby_back else None,
         new_epoch=NewEpoch(epoch=lost.epoch, even_if_others_live=even_if_others_live, standby=True),
     )
-    await operations.change(home, wanted, OperationType.MIGRATE, requester)
+    await operations.change(home, wanted, OperationType.FAILOVER, requester)

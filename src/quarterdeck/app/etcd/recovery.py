@@ -20,7 +20,9 @@ from quarterdeck.errors import Corrupt, NotFound, Paused, PreconditionFailed
 from quarterdeck.etcd.facts import KeySpaceHash
 from quarterdeck.model.epochs import MemberWord
 from quarterdeck.model.world import World
+from quarterdeck.planner.rules.standby import offer
 from quarterdeck.planner.rules.volume_moves import may_return
+from quarterdeck.planner.standbys import without_standbys
 from quarterdeck.planner.survivors import Survivors, VoterFate, loss, survivors
 from quarterdeck.planner.view import view
 from quarterdeck.stores.port import amend
@@ -64,6 +66,8 @@ class LostQuorum:
     differ: tuple[str, ...] = ()
     #: Members that can return on other machines first, with all their data: then no epoch begins.
     may_return: tuple[str, ...] = ()
+    #: What a failover to the standby would continue with, in a sentence; "" where the plane cannot fail over.
+    instead: str = ""
 
 
 async def lost_quorum(home: Home, name: str) -> LostQuorum:
@@ -83,6 +87,7 @@ async def lost_quorum(home: Home, name: str) -> LostQuorum:
             others_may_live=left.others_may_live,
             differ=_differ(left, hashes),
             may_return=tuple(each.replica for each in may_return(view(world), left, said=True)),
+            instead=offer(world),
         )
 
 
@@ -107,10 +112,12 @@ def _required(name: str, world: World) -> Survivors:
         )
     if world.membership is not None:
         raise PreconditionFailed(doing, "a quorum of its etcd answers: there is nothing to recover", "see 'status'")
-    left = survivors(world)
+    left = survivors(without_standbys(world))
     if not world.memory.created and left is None:
         seen = "its new epoch is about to begin" if world.memory.epoch else "its etcd cluster was not created yet"
         raise PreconditionFailed(doing, seen, f"'quarterdeck wait {name}' continues it")
+    if left is None and (instead := offer(world)):
+        raise PreconditionFailed(doing, "no member of its etcd answers but its standby", instead)
     if left is None:
         raise PreconditionFailed(doing, "no member of its etcd answers, so it is not known what is left", wait)
     if left.awaited:

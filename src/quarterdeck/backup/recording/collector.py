@@ -26,13 +26,16 @@ from quarterdeck.etcd.port import EtcdCluster
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What is recorded: a cluster of a plane in one epoch. ``urls``: the client URLs of its members as they are now."""
+    """What is recorded: a cluster of a plane in one epoch. ``urls``: the client URLs of its members as they are now;
+    ``standbys``: those of members that never vote, from which full backups are taken first.
+    """
 
     plane: str
     cluster: str
     epoch: int
     etcd: EtcdCluster
     urls: Callable[[], Sequence[str]]
+    standbys: Callable[[], Sequence[str]] = tuple
 
 
 class Collector:

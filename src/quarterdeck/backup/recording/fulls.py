@@ -16,15 +16,18 @@ from quarterdeck.backup.chain import FullBackup, KeyHash, ObjectReference
 from quarterdeck.backup.database import newest_revision
 from quarterdeck.backup.making import make_scratch
 from quarterdeck.backup.recording.collector import Subject
-from quarterdeck.backup.recording.policy import FullReason
-from quarterdeck.backup.recording.sources import hash_at, sources
+from quarterdeck.backup.recording.policy import FullReason, RecordingPace
+from quarterdeck.backup.recording.sources import hash_at, live_hash, sources
 from quarterdeck.backup.writer import Now
 from quarterdeck.errors import Unavailable
+from quarterdeck.etcd.facts import MemberReport
 from quarterdeck.etcd.faults import EtcdCorrupt
 from quarterdeck.files import file_errors
 
 #: Bytes that are read at once from the scratch file.
 _PART = 1 << 20
+#: Seconds between two looks at a member that is behind.
+_AGAIN = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,47 +66,90 @@ class Snapshot:
         )
 
 
-async def snapshot_of(subject: Subject, folder: Path, now: Now, reason: FullReason) -> Snapshot:
-    """The database of one member, with every write that was acknowledged before. ``folder`` is for the scratch file.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotTaker:
+    """Takes the database of one member out of etcd. ``folder`` is for the scratch files."""
 
-    Raises Unavailable, also where the disk has no room, and Corrupt where what came is no database.
-    """
-    urls = await sources(subject.etcd, subject.urls())
-    for url in urls[:-1]:
+    subject: Subject
+    folder: Path
+    now: Now
+    pace: RecordingPace
+
+    async def take(self, reason: FullReason) -> Snapshot:
+        """The database of one member, with every write that was acknowledged before: a standby's where one has them,
+        since it serves nobody, and else a voter's.
+
+        Raises Unavailable, also where the disk has no room, and Corrupt where what came is no database.
+        """
+        etcd, urls = self.subject.etcd, self.subject.urls()
+        confirmed = await etcd.revision(urls)
+        *firsts, last = (*self.subject.standbys(), *await sources(etcd, urls))
+        for url in firsts:
+            try:
+                return await self._from(url, confirmed, reason)
+            except (Unavailable, EtcdCorrupt):
+                continue  # it is taken from another one
         try:
-            return await _snapshot_from(url, subject, folder, now, reason)
-        except (Unavailable, EtcdCorrupt):
-            continue  # it is taken from another one
-    try:
-        return await _snapshot_from(urls[-1], subject, folder, now, reason)
-    except EtcdCorrupt as error:  # it was cut off on its way
-        raise Unavailable(error.doing, error.seen, error.next_step) from error
+            return await self._from(last, confirmed, reason)
+        except EtcdCorrupt as error:  # it was cut off on its way
+            raise Unavailable(error.doing, error.seen, error.next_step) from error
 
-
-async def _snapshot_from(url: str, subject: Subject, folder: Path, now: Now, reason: FullReason) -> Snapshot:
-    status = await subject.etcd.status(url)
-    doing = f"taking a full backup of cluster {subject.cluster} from {url}"
-    with file_errors(doing):
-        await asyncio.to_thread(make_scratch, folder, status.db_size, doing)
-        scratch = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - in a thread that is cancelled it would stay open
-    try:
-        at = now()
-        async with aclosing(subject.etcd.snapshot(url)) as parts:
-            await _written(parts, scratch, doing)
+    async def _from(self, url: str, confirmed: int, reason: FullReason) -> Snapshot:
+        """The database of the member at ``url``. Raises Unavailable where it does not have all revisions up to the
+        ``confirmed`` one in time.
+        """
+        subject, folder = self.subject, self.folder
+        doing = f"taking a full backup of cluster {subject.cluster} from {url}"
+        status = await self._caught_up(url, confirmed, doing)
         with file_errors(doing):
-            revision = await asyncio.to_thread(newest_revision, Path(f"/proc/self/fd/{scratch.fileno()}"))
-        return Snapshot(
-            scratch=scratch,
-            size_bytes=os.fstat(scratch.fileno()).st_size,
-            revision=revision,
-            at=at,
-            etcd_version=status.version,
-            hash=await hash_at(subject.etcd, url, revision),
-            reason=reason,
-        )
-    except BaseException:
-        scratch.close()
-        raise
+            await asyncio.to_thread(make_scratch, folder, status.db_size, doing)
+            scratch = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - in a thread that is cancelled it would stay open
+        try:
+            at = self.now()
+            async with aclosing(subject.etcd.snapshot(url)) as parts:
+                await _written(parts, scratch, doing)
+            with file_errors(doing):
+                revision = await asyncio.to_thread(newest_revision, Path(f"/proc/self/fd/{scratch.fileno()}"))
+            if revision < confirmed:
+                raise _behind(doing, revision, confirmed)
+            return Snapshot(
+                scratch=scratch,
+                size_bytes=os.fstat(scratch.fileno()).st_size,
+                revision=revision,
+                at=at,
+                etcd_version=status.version,
+                hash=await self._hash(url, status, revision),
+                reason=reason,
+            )
+        except BaseException:
+            scratch.close()
+            raise
+
+    async def _caught_up(self, url: str, confirmed: int, doing: str) -> MemberReport:
+        """The status of a member once it has applied the ``confirmed`` revision."""
+        status = await self.subject.etcd.status(url)
+        try:
+            async with asyncio.timeout(self.pace.apply_seconds):
+                while status.revision < confirmed:
+                    await asyncio.sleep(_AGAIN)
+                    status = await self.subject.etcd.status(url)
+        except TimeoutError:
+            raise _behind(doing, status.revision, confirmed) from None
+        return status
+
+    async def _hash(self, url: str, status: MemberReport, revision: int) -> KeyHash | None:
+        """The hash of the keys at a revision: the member's own, or a voter's, since learners report none. That also
+        shows later whether a learner has what the voters have.
+        """
+        etcd = self.subject.etcd
+        if status.is_learner:
+            return await live_hash(etcd, self.subject.urls(), revision)
+        return await hash_at(etcd, url, revision)
+
+
+def _behind(doing: str, revision: int, confirmed: int) -> Unavailable:
+    seen = f"it has revision {revision:,}, and a quorum has confirmed revision {confirmed:,}"
+    return Unavailable(doing, seen, "another member is asked")
 
 
 async def _written(parts: AsyncGenerator[bytes, None], scratch: BinaryIO, doing: str) -> None:

@@ -44,6 +44,8 @@ class RecordingPace:
     leases_seconds: float = 30.0
     #: When a new full backup is taken from etcd: it has no history that etcd has compacted.
     full_after: timedelta = timedelta(hours=24)
+    #: How long a member may take to apply what a quorum has confirmed, before a full backup is taken from another one.
+    apply_seconds: float = 5.0
     #: The pause after a failure, and the longest one after many.
     first_pause: float = 0.5
     longest_pause: float = 10.0

@@ -17,7 +17,7 @@ from typing import TypeVar
 from quarterdeck.backup.chain import Chain, FullBackup, Increments, ObjectReference
 from quarterdeck.backup.deposit import Deposit
 from quarterdeck.backup.recording.collector import Collector, Subject
-from quarterdeck.backup.recording.fulls import Snapshot, snapshot_of
+from quarterdeck.backup.recording.fulls import Snapshot, SnapshotTaker
 from quarterdeck.backup.recording.patience import Patience
 from quarterdeck.backup.recording.policy import FullReason, RecorderEvents, RecordingPace, Side, why_full
 from quarterdeck.backup.recording.restorable import Restorable
@@ -53,8 +53,9 @@ class Recorder:
         folder with room for the whole database, while a full backup is taken.
         """
         self._subject, self._deposit, self._writer, self._spool = subject, deposit, writer, spool
-        self._scratch, self._told, self._now = scratch, told, now
+        self._told, self._now = told, now
         self._pace = pace or RecordingPace()
+        self._snapshots = SnapshotTaker(subject=subject, folder=scratch, now=now, pace=self._pace)
         self._outbox = Outbox(spool)
         self._restorable = Restorable(subject.cluster, told)
         self._store = Patience(Side.STORE, told, now, self._pace)
@@ -159,7 +160,7 @@ class Recorder:
         begins = (FullReason.FIRST, FullReason.EPOCH)
         reason = FullReason.HISTORY_LOST if due is None or due not in begins else due
         self._idle.clear()
-        self._base = await self._cluster.until_done(partial(snapshot_of, subject, self._scratch, self._now, reason))
+        self._base = await self._cluster.until_done(partial(self._snapshots.take, reason))
         self._wanted.put_nowait(self._base)
         return self._base.revision + 1
 
@@ -169,8 +170,7 @@ class Recorder:
         while True:
             wanted = await self._wanted.get()
             if isinstance(wanted, FullReason):
-                take = partial(snapshot_of, self._subject, self._scratch, self._now, wanted)
-                wanted = await self._cluster.until_done(take)
+                wanted = await self._cluster.until_done(partial(self._snapshots.take, wanted))
             with wanted.scratch:
                 reference = await self._store.until_done(partial(self._upload, wanted))
             self._ready = wanted.full(self._subject, reference), wanted.reason

@@ -98,4 +98,6 @@ def _lines(lost: LostQuorum) -> list[str]:
             f"before that the site is asked to have {', '.join(lost.may_return)} elsewhere, with all data: "
             "then nothing is lost, and no epoch begins"
         )
+    if lost.instead:
+        said.append(lost.instead)
     return [*said, f"lost: {lost.loss}"]

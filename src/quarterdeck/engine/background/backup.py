@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from quarterdeck.actions.addresses import urls_in
+from quarterdeck.actions.addresses import client_url, urls_in
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.plane.memory import memory_from_status
@@ -127,6 +127,7 @@ class _Recording:
             epoch=self.followed.epoch(cluster),
             etcd=self.etcd,
             urls=partial(self.followed.urls, cluster),
+            standbys=self.followed.standbys if main else tuple,
         )
         spool = Spool(self.scratch / f"spool-{cluster.value}", SPOOL_BYTES)
         told = self.state if main else BackupState()
@@ -172,6 +173,10 @@ class _Followed:
     def urls(self, cluster: Cluster) -> Sequence[str]:
         """The client URLs of the members of a cluster."""
         return urls_in(self.memory, cluster)
+
+    def standbys(self) -> Sequence[str]:
+        """The client URLs of the standbys that have served."""
+        return [client_url(each) for each in self.memory.standbys if each.started]
 
     async def run(self) -> None:
         """Return when another task has to begin: the epoch, the clusters, the keys or the settings are others."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -12,6 +12,7 @@ from quarterdeck.actions.addresses import candidates, client_url, client_urls, m
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.volumes import volume_name
 from quarterdeck.engine.observation.identity import foreign, set_back
+from quarterdeck.engine.observation.member_words import words_of
 from quarterdeck.engine.observation.queries import SOON, all_or_none, or_none
 from quarterdeck.engine.observation.silence import Distance, Pursuit, Silence, Word
 from quarterdeck.etcd.facts import ListedMember, MemberReport, RaftProgress, Replication
@@ -353,37 +354,3 @@ def _leader(listed: Sequence[_Listed], heard: Sequence[_Heard]) -> _Leader | Non
         return None
     followers = [status for status in statuses if status.leader_id == newest.leader_id]
     return _Leader(id=newest.leader_id, term=newest.raft_term, committed=max(status.raft_index for status in followers))
-
-
-# The members' reports about themselves while no quorum answers: each from the data on its own disk.
-
-
-async def words_of(plane: Plane, wrong: Collection[str]) -> tuple[MemberWord, ...]:
-    """The reports of all members of the main cluster that answer, except those with ``wrong`` data."""
-    asked = [each for each in candidates(plane) if each.name not in wrong]
-    heard = await asyncio.gather(*(_word_of(plane, each) for each in asked))
-    return tuple(each for each in heard if each is not None)
-
-
-async def _word_of(plane: Plane, record: Replica) -> MemberWord | None:
-    """The report of one member; None where it does not answer. A learner does not report the voters."""
-    url = client_url(record)
-    status = await or_none(plane.etcd.status(url, within=SOON))
-    if status is None:
-        return None
-    listed = () if status.is_learner else await or_none(plane.etcd.known_members(url))
-    if listed is None:
-        return None
-    owner = owners(plane, Cluster.MAIN, listed)
-    return MemberWord(
-        replica=record.name,
-        term=status.raft_term,
-        committed=status.raft_index,
-        applied=status.raft_applied_index,
-        revision=status.revision,
-        learner=status.is_learner,
-        follows=status.leader_id != 0,
-        voters=tuple(
-            owner[each.id].name if each.id in owner else f"{each.id:x}" for each in listed if not each.is_learner
-        ),
-    )

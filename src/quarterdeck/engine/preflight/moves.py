@@ -76,7 +76,8 @@ def require_done(doing: str, name: str, already: str, plan: Plan) -> None:
 async def examined_abort(store: Store, request: Abort) -> Examined:
     """The plane after an abort: as it was before the operation. Not ``needed`` when an abort is running already.
 
-    Raises Gone, and Conflict when no operation that can be undone is in progress.
+    Raises Gone, and Conflict when no operation that can be undone is in progress. A failover cannot be: the site that
+    the plane left is lost. One that turned out not to be needed is an ordinary move.
     """
     name = request.name
     plane = await recorded.existing(store, name)
@@ -85,6 +86,11 @@ async def examined_abort(store: Store, request: Abort) -> Examined:
         raise Conflict(
             f"aborting on plane {name}", "no operation that can be undone is in progress", f"see 'history {name}'"
         )
+    former, word = running.spec.from_.placement.site, plane.spec.new_epoch
+    if running.spec.type is OperationType.FAILOVER and word is not None and word.standby:
+        seen = f"it fails over from site {former}, which is lost, and that cannot be undone"
+        later = f"once {former} is back, 'migrate {name} --to {former}' moves the plane there"
+        raise Conflict(f"aborting on plane {name}", seen, f"finish it with 'wait {name}'; {later}")
     wanted = operations.back(plane, running.spec.from_)
     needed = running.spec.type is not OperationType.ABORT
     return Examined(kind=OperationType.ABORT, wanted=wanted, current=plane, under_way=running, needed=needed)

@@ -13,14 +13,14 @@ from quarterdeck.api.site import Site
 from quarterdeck.components.etcd import MAX_LEARNERS
 from quarterdeck.engine.controller_sets.handover_checks import strangers
 from quarterdeck.engine.controller_sets.set_holders import sets_held
-from quarterdeck.engine.observation.clock_skew import MOST_SKEW
 from quarterdeck.engine.observation.data_comparison import same_data
 from quarterdeck.engine.observation.move import Move
 from quarterdeck.engine.preflight.room import free_disk, free_memory, host_files, host_limits, storage_class
+from quarterdeck.engine.preflight.site_checks import answer, clocks_of, incapable, unconnected
 from quarterdeck.engine.workspace.settings import balancer_ports, leads_to_apiservers
-from quarterdeck.errors import QuarterdeckError, Unavailable
+from quarterdeck.errors import Unavailable
 from quarterdeck.etcd.facts import AlarmKind
-from quarterdeck.model.capabilities import NEEDED, ClockOffset, RoundTrip
+from quarterdeck.model.capabilities import RoundTrip
 from quarterdeck.model.clusters import CALLED, Cluster
 from quarterdeck.model.findings import Finding, Verdict, ok, refuse
 from quarterdeck.model.membership import Health
@@ -29,6 +29,7 @@ from quarterdeck.model.units import Machine, MachineRole, MachineState
 from quarterdeck.model.world import World
 from quarterdeck.pki.validity import check_secrets
 from quarterdeck.planner.members import AUTHENTICATION, all_raised, disable_authentication, disarm_corrupt, strays
+from quarterdeck.planner.standbys import standbys
 from quarterdeck.upstream.catalog import Versions
 
 #: Milliseconds of round trip between sites: etcd and the apiservers get slow, and then fail.
@@ -51,31 +52,14 @@ async def examine(
         target_site=target,
         allow_distance=allow_distance,
     )
-    return tuple(await asyncio.gather(*(_answer(check, move) for check in checks(move))))
+    return tuple(await asyncio.gather(*(answer(check, move) for check in checks(move))))
 
 
 def out_of_reach(plane: Plane, target: Site) -> Finding | None:
     """Why a plane can never be at a site; None if it can."""
     if not _machines(plane, target.name):
-        # The networks are not connected: members could not reach each other.
-        source, kind = plane.resource.spec.placement.site, target.spec.driver
-        where = f"isolation {target.spec.network}" if kind == "local" else f"driver {kind}"
-        seen = f"the addresses of site {target.name}, of {where}, do not reach site {source}, nor the other way round"
-        return refuse("network", seen, f"choose a site of the same kind as {source}")
-    if cannot := NEEDED - plane.site(target.name).capabilities:
-        seen = f"sites like {target.name} do not have: {', '.join(sorted(cannot))}"
-        return refuse("site", seen, "choose a site of another kind")
-    return None
-
-
-async def _answer(check: Check, move: Move) -> Finding:
-    name = check.__name__.replace("_", " ")
-    try:
-        return await check(move)
-    except Unavailable as error:
-        return refuse(name, str(error), "unknown is not healthy: make it answer first")
-    except QuarterdeckError as error:
-        return refuse(name, f"{error.doing}: {error.seen}", error.next_step)
+        return unconnected(plane.resource.spec.placement.site, target)
+    return incapable(plane.site(target.name))
 
 
 def _machines(plane: Plane, site: str) -> tuple[Machine, ...]:
@@ -87,18 +71,18 @@ def _machines(plane: Plane, site: str) -> tuple[Machine, ...]:
 
 
 async def health(move: Move) -> Finding:
-    """Every member is healthy and every apiserver ready, except those of replicas that a person wants replaced."""
+    """Every member is healthy and every apiserver ready, except those of replicas that a person wants replaced. Nothing
+    waits for a standby.
+    """
     membership = move.world.membership
     if membership is None:
         return refuse("health", "no quorum of the members answers", f"see 'status {move.plane.name}'")
     condemned = move.wanted.spec.replace_replicas
     if unknown := _unknown_members(move.world):
         return unknown
-    sick = [
-        member.replica
-        for member in membership.members
-        if member.health is not Health.HEALTHY and member.replica not in condemned
-    ]
+    ill = [member.replica for member in membership.members if member.health is not Health.HEALTHY]
+    aside = {each.name for each in standbys(move.world)}
+    sick = [name for name in ill if name not in (*condemned, *aside)]
     wanted = {slot.site for slot in move.world.slots}
     serving = [fact.name for fact in move.world.replicas if fact.ready]
     unready = [
@@ -116,9 +100,10 @@ async def health(move: Move) -> Finding:
             )
         )
         return refuse("health", seen, f"see 'status {move.plane.name}' and 'logs {move.plane.name}'")
-    well = f"{len(membership.members)} members healthy, {len(serving)} apiservers ready"
-    events = _ill_events(move.world, condemned)
-    return Finding("health", Verdict.WARN, f"{well}, but {events}") if events else ok("health", well)
+    well = f"{len(membership.members) - len(ill)} members healthy, {len(serving)} apiservers ready"
+    ill_aside = [f"the standby {name} is not healthy" for name in ill if name in aside]
+    beside = ", ".join((*filter(None, (_ill_events(move.world, condemned),)), *ill_aside))
+    return Finding("health", Verdict.WARN, f"{well}, but {beside}") if beside else ok("health", well)
 
 
 def _ill_events(world: World, condemned: Collection[str]) -> str:
@@ -256,16 +241,8 @@ async def _round_trip(move: Move) -> float:
 
 async def clocks(move: Move) -> Finding:
     """Clocks agree."""
-    site = move.plane.site(move.wanted.spec.placement.site)
-    skews = {
-        machine.name: await site.measure(machine.name, ClockOffset())
-        for machine in move.target
-        if machine.state is MachineState.UP
-    }
-    worst = max(skews, key=lambda name: abs(skews[name]), default=None)
-    if worst is not None and abs(skews[worst]) > MOST_SKEW:
-        return refuse("clocks", f"the clock of {worst} is off by {skews[worst]:+.0f} s", "set it, and run NTP there")
-    return ok("clocks", f"within {max((abs(skew) for skew in skews.values()), default=0.0):.1f} s")
+    up = [machine for machine in move.target if machine.state is MachineState.UP]
+    return await clocks_of(move.plane.site(move.wanted.spec.placement.site), up)
 
 
 async def certificates(move: Move) -> Finding:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from quarterdeck.actions.addresses import client_urls
+from quarterdeck.actions.plane import Plane
 from quarterdeck.components.catalogue import flags_of
 from quarterdeck.components.refusals import names_host_file
 from quarterdeck.engine.observation.move import Move
@@ -52,20 +53,29 @@ async def host_limits(move: Move) -> Finding:
 
 async def free_disk(move: Move) -> Finding:
     """There is room for the database on every usable machine."""
-    sizes = [status.db_size for status in await _statuses(move)]
+    sizes = [status.db_size for status in await statuses(move.plane)]
     if not sizes:
         return refuse("free disk", "the size of the database is unknown", "make a member answer first")
-    need = int(max(sizes) * _ROOM_FACTOR) + _ROOM_LEAST
     site = move.plane.site(move.wanted.spec.placement.site)
+    return await disks(site, move.open, _needed(move, database_room(max(sizes))))
+
+
+def database_room(size: int) -> int:
+    """Bytes that a machine needs for a member whose database has that size."""
+    return int(size * _ROOM_FACTOR) + _ROOM_LEAST
+
+
+async def disks(site: SitePort, machines: Sequence[Machine], needed: Mapping[str, int]) -> Finding:
+    """Whether each of the machines has the bytes that are ``needed`` by storage class."""
     least: list[int] = []
-    for name, needed in _needed(move, need).items():
-        free = {machine.name: await site.free_bytes(machine.name, name) for machine in move.open}
-        short = [f"{machine} has {_mib(room)}" for machine, room in free.items() if room < needed]
+    for name, need in needed.items():
+        free = {machine.name: await site.free_bytes(machine.name, name) for machine in machines}
+        short = [f"{machine} has {_mib(room)}" for machine, room in free.items() if room < need]
         if short:
-            seen = f"{_mib(needed)} of class {name} are needed: {', '.join(short)}"
+            seen = f"{_mib(need)} of class {name} are needed: {', '.join(short)}"
             return refuse("free disk", seen, "make room, or choose another class")
         least.append(min(free.values(), default=0))
-    return ok("free disk", f"{_mib(need)} needed, at least {_mib(min(least))} free")
+    return ok("free disk", f"{_mib(max(needed.values()))} needed, at least {_mib(min(least))} free")
 
 
 def _needed(move: Move, main: int) -> dict[str, int]:
@@ -78,7 +88,7 @@ async def free_memory(move: Move) -> Finding:
     """The target's machines have the memory that the new replicas need. Otherwise the kernel reclaims it from serving
     programs, and finally kills them.
     """
-    sizes = [status.db_size_in_use for status in await _statuses(move)]
+    sizes = [status.db_size_in_use for status in await statuses(move.plane)]
     if not sizes:
         return refuse("free memory", "the size of the database is unknown", "make a member answer first")
     need = _MEMORY_LEAST + _MEMORY_FACTOR * max(sizes)
@@ -103,8 +113,9 @@ async def _room(site: SitePort, machines: Sequence[Machine]) -> int:
     return int(min(left / hosts.count(host) for left, host in zip(free, hosts, strict=True)))
 
 
-async def _statuses(move: Move) -> list[MemberReport]:
-    said = await all_or_none(partial(move.plane.etcd.status, url) for url in client_urls(move.plane))
+async def statuses(plane: Plane) -> list[MemberReport]:
+    """The reports of the members that answer."""
+    said = await all_or_none(partial(plane.etcd.status, url) for url in client_urls(plane))
     return [status for status in said if status is not None]
 
 

@@ -16,6 +16,7 @@ from quarterdeck.api.controlplane import (
     Placement,
 )
 from quarterdeck.api.operation import (
+    MOVING,
     Goal,
     Operation,
     OperationPhase,
@@ -189,7 +190,7 @@ async def change(
     require_known(before)
     if before.metadata.deletion_timestamp is not None:
         raise Conflict(doing, "it is being deleted", "wait until it is deleted")
-    if kind not in (OperationType.MIGRATE, OperationType.ABORT):
+    if kind not in {*MOVING, OperationType.ABORT}:
         await require_changeable(home.store, before)
     before = await revisions.established(home.store, before)
     revision = await revisions.wanted(home.store, plane)
@@ -276,13 +277,14 @@ def moves(running: Operation) -> bool:
         return False
     before, after = running.spec.from_, running.spec.to
     elsewhere = before is not None and after is not None and before.placement.site != after.placement.site
-    return elsewhere or running.spec.type in (OperationType.MIGRATE, OperationType.ABORT)
+    return elsewhere or running.spec.type in {*MOVING, OperationType.ABORT}
 
 
 def busy(doing: str, running: Operation, then: str) -> Conflict:
     """The error of a request while an operation is in progress."""
     plane, kind = running.spec.plane, running.spec.type
-    undo = f", or undo it with 'abort {plane}'" if kind is not OperationType.ABORT else ""
+    final = kind in (OperationType.ABORT, OperationType.FAILOVER)
+    undo = "" if final else f", or undo it with 'abort {plane}'"
     return Conflict(
         doing,
         f"operation {running.metadata.name} ({kind.value}) is in progress",

@@ -21,6 +21,7 @@ from quarterdeck.planner.machines import machine_for, no_machine
 from quarterdeck.planner.outcome import RuleOutcome
 from quarterdeck.planner.rules import standby
 from quarterdeck.planner.rules.volume_moves import may_return
+from quarterdeck.planner.standbys import without_standbys
 from quarterdeck.planner.survivors import Survivors, VoterFate, away, cut_off_majority, loss, survivors
 from quarterdeck.planner.view import View, view
 
@@ -141,7 +142,7 @@ def waits(world: World, left: Survivors) -> Wait | None:
     consent, memory = world.consent, world.memory
     asked = consent.epoch == memory.epoch + 1
     if left.others_may_live and not (asked and consent.even_if_others_live):
-        gone = world.command("recover", "--even-if-others-live")
+        gone = next_steps.new_epoch(world, "--even-if-others-live")
         return Wait(
             f"{', '.join(left.of(VoterFate.CUT_OFF))} to answer: they may still serve others, and two epochs must"
             " never serve at once",
@@ -159,21 +160,24 @@ def waits(world: World, left: Survivors) -> Wait | None:
         )
     return Wait(
         f"{away(world, left)} to come back with the data",
-        f"bring them back; if they never will, see {world.command('recover')}",
+        f"bring them back; if they never will, see {next_steps.new_epoch(world)}",
     )
 
 
 def advice(world: World) -> str:
     """The explanation of a lost quorum for people; "" where it is not lost."""
-    left = survivors(world)
+    others, instead = without_standbys(world), standby.offer(world)
+    left = survivors(others)
     if left is None or not left.lost:
-        return ""
+        return instead
     counted = f"{len(left.of(VoterFate.ALIVE))} of {len(left.fates)} voters are left"
     if world.memory.seeding is not None and isinstance(world.memory.seeding.origin, SurvivorOrigin):
         counted = f"{world.memory.seeding.origin.replica} was lost, and with it the data for the new epoch"
-    if (wait := waits(world, left)) is not None:
+    if (wait := waits(others, left)) is not None:
         counted += f": waiting for {wait}"
-    if back := may_return(view(world), left, said=True):
+    if instead:
+        counted += f"; {instead}"
+    if back := may_return(view(others), left, said=True):
         names = ", ".join(each.replica for each in back)
         return f"{counted}; then the volumes of {names} are attached to other machines, and no data is lost"
     return f"{counted}; a new epoch would lose {loss(world.memory, left.best)}"

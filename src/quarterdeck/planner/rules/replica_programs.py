@@ -270,7 +270,7 @@ def withhold(view: View) -> RuleOutcome:
         elif _has_nothing(view, record):
             why = "its data is gone, and it serves only from its cache"
             what = f"the data of {record.name} to be restored to its volume on machine {record.machine}"
-            waiting.append(Wait(what, f"restore it; if it is gone for good, see {view.world.command('recover')}"))
+            waiting.append(Wait(what, f"restore it; if it is gone for good, see {next_steps.new_epoch(view.world)}"))
         else:
             continue
         if view.reachable(record) and view.unit(record, Component.APISERVER) not in (*IDLE, UnitState.UNKNOWN):

@@ -25,8 +25,8 @@ from quarterdeck.planner.machines import machine_for, no_machine, why_silent
 from quarterdeck.planner.members import NOSPACE, has_the_data, raised
 from quarterdeck.planner.outcome import RuleOutcome
 from quarterdeck.planner.quorum import quorum
-from quarterdeck.planner.standbys import ailing, follows, is_sick, kept, standbys, taken
-from quarterdeck.planner.survivors import VoterFate, cut_off_majority, fates
+from quarterdeck.planner.standbys import ailing, follows, is_sick, kept, standbys, taken, without_standbys
+from quarterdeck.planner.survivors import VoterFate, cut_off_majority, fates, loss
 from quarterdeck.planner.view import View
 
 _ETCD = Component.ETCD
@@ -277,16 +277,34 @@ def report(world: World) -> MemberWord | None:
     return max(words, key=lambda each: (each.applied, each.replica), default=None)
 
 
+def offer(world: World) -> str:
+    """What a failover would continue with, in a sentence; "" where the plane cannot fail over."""
+    word = report(world)
+    if word is None or world.membership is not None or world.memory.seeding is not None or can_return(world):
+        return ""
+    site = world.memory.replica(word.replica).site
+    return (
+        f"{world.command('failover', '--to', site)} continues from the standby, and would lose"
+        f" {loss(world.memory, word)}"
+    )
+
+
+def can_return(world: World) -> tuple[str, ...]:
+    """The voters on machines that answer, with their data, where they are a quorum; () where they are none."""
+    left = fates(without_standbys(world))
+    alive = tuple(name for name, fate in left if fate is VoterFate.ALIVE)
+    return alive if left and len(alive) >= quorum(len(left)) else ()
+
+
 def _refuses(view: View) -> Wait | None:
     """Why no epoch begins from the standby now; None if one may."""
     world, word = view.whole, report(view.whole)
     command = world.command("failover", "--even-if-others-live")
     if word is None:
-        return Wait("the standby to report its last entry", next_steps.status(world))
+        others = f"{world.command('recover')} and {world.command('restore')}"
+        return Wait("the standby to report its last entry", f"bring its machine back, or see {others}")
     # (A learner never campaigns: the leader that it reports may be gone, and is no sign of a quorum.)
-    left = fates(view.world)
-    alive = [name for name, fate in left if fate is VoterFate.ALIVE]
-    if left and len(alive) >= quorum(len(left)):
+    if alive := can_return(world):
         what = f"the members {', '.join(alive)} to form a quorum: their machines answer, and have the data"
         return Wait(what, next_steps.status(world))
     cut_off = cut_off_majority(view.world)

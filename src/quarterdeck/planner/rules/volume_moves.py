@@ -16,6 +16,7 @@ from quarterdeck.model.steps.placement import AttachVolumes, LeaveMachine
 from quarterdeck.model.steps.plan import Wait
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import World
+from quarterdeck.planner import next_steps
 from quarterdeck.planner.claims import BlockedClaims
 from quarterdeck.planner.machines import busy, machine_for
 from quarterdeck.planner.outcome import RuleOutcome
@@ -157,7 +158,7 @@ def _waits(world: World, left: Survivors) -> Wait | None:
         return None
     if not healing.budget:
         what = f"machines of {', '.join(left.of(VoterFate.DEAD))} to come back, or a person's consent"
-        return Wait(what, f"bring them back, or see {world.command('recover')}")
+        return Wait(what, f"bring them back, or see {next_steps.new_epoch(world)}")
     patience = healing.later if left.of(VoterFate.CUT_OFF) else healing.after
     if since is not None and world.now - since >= patience:
         return None
