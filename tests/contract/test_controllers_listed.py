@@ -19,15 +19,15 @@ MINOR = (VERSION.major, VERSION.minor)
 
 async def test_a_kube_controller_manager_lists_what_is_known_of_its_version() -> None:
     programs = await Upstream.from_environment(os.environ).ensure([PROGRAM], Versions())
-    said = await listed_by(programs[PROGRAM])
-    assert said is not None
-    assert said.names == names_of(ControllerProgram.KUBE, MINOR)
-    assert said.off == KUBE_OFF
+    listed = await listed_by(programs[PROGRAM])
+    assert listed is not None
+    assert listed.names == names_of(ControllerProgram.KUBE, MINOR)
+    assert listed.off == KUBE_OFF
 
 
 @pytest.mark.timeout(600)  # it is built once
 async def test_a_stock_cloud_controller_manager_lists_what_is_linked_into_it() -> None:
-    said = await listed_by(await fake_ccm())
-    assert said is not None
-    assert said.names == tuple(sorted((*names_of(ControllerProgram.CLOUD, MINOR), NODE_IPAM)))
-    assert said.off == frozenset()
+    listed = await listed_by(await fake_ccm())
+    assert listed is not None
+    assert listed.names == tuple(sorted((*names_of(ControllerProgram.CLOUD, MINOR), NODE_IPAM)))
+    assert listed.off == frozenset()

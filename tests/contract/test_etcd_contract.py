@@ -257,10 +257,10 @@ async def test_who_is_left_without_a_quorum_says_how_far_it_is_and_who_the_membe
         await lab.kill(each)
 
     async def follows_nobody() -> None:
-        said = await lab.etcd.status(last.client_url)
-        assert said.leader_id == 0
-        assert said.raft_applied_index > 0
-        assert said.revision > 0
+        status = await lab.etcd.status(last.client_url)
+        assert status.leader_id == 0
+        assert status.raft_applied_index > 0
+        assert status.revision > 0
 
     await eventually(follows_nobody)
     known = await lab.etcd.known_members(last.client_url)

@@ -93,11 +93,11 @@ class Server:
             return probe.RequestOutcome(reason="no answer within 4 s", address="10.0.0.1")
         if status < 300:
             value, revision = self._there[name]
-            said = {"kind": "ConfigMap", "metadata": {"resourceVersion": revision}, "data": {"value": value}}
+            body = {"kind": "ConfigMap", "metadata": {"resourceVersion": revision}, "data": {"value": value}}
         else:
             reasons = {404: "NotFound", 409: "AlreadyExists" if request.method == "POST" else "Conflict"}
-            said = {"kind": "Status", "reason": reasons[status], "details": {"name": name}}
-        return probe.RequestOutcome(status=status, body=json.dumps(said).encode(), address="10.0.0.1")
+            body = {"kind": "Status", "reason": reasons[status], "details": {"name": name}}
+        return probe.RequestOutcome(status=status, body=json.dumps(body).encode(), address="10.0.0.1")
 
     def _done(self, request: Request) -> tuple[int, str]:
         if request.method == "GET":

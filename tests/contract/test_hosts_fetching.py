@@ -86,7 +86,7 @@ async def test_one_file_of_an_archive_is_taken(fetching: Fetching) -> None:
 
 
 @pytest.mark.parametrize(
-    ("origin", "said"),
+    ("origin", "reason"),
     [
         (Origin(PATH), "is not the requested program"),
         (Origin(PATH, "ab" * 32), "is not the released one"),
@@ -95,10 +95,12 @@ async def test_one_file_of_an_archive_is_taken(fetching: Fetching) -> None:
         (Origin("/nowhere"), "404"),
     ],
 )
-async def test_what_is_not_what_this_host_has_is_never_a_program(fetching: Fetching, origin: Origin, said: str) -> None:
-    if said == "is not the requested program" and not origin.member:
+async def test_what_is_not_what_this_host_has_is_never_a_program(
+    fetching: Fetching, origin: Origin, reason: str
+) -> None:
+    if reason == "is not the requested program" and not origin.member:
         fetching.mirror.files[PATH] = b"another" + fetching.content[7:]
-    with pytest.raises(Unavailable, match=said) as error:
+    with pytest.raises(Unavailable, match=reason) as error:
         await fetching.installed(replace(origin, url=f"{fetching.mirror.url}{origin.url}"))
     assert "fetchOnHost: false" in error.value.next_step
     assert fetching.left().replace(f"/var/lib/quarterdeck/programs/.part-{sha256(fetching.content)}-fetched", "") in (

@@ -15,7 +15,7 @@ from support.upstream_lab import Heard, sha256
 
 from quarterdeck.errors import Unavailable
 from quarterdeck.model.units import Program
-from quarterdeck.progress import Telling
+from quarterdeck.progress import TransferListener
 from quarterdeck.sites.ssh.programs import Sender, _pack
 
 pytestmark = [pytest.mark.hosts, pytest.mark.skipif(bool(why_not()), reason=why_not())]
@@ -59,7 +59,7 @@ async def sending(machines: HostsLab, tmp_path: Path) -> AsyncIterator[Sending]:
     file.chmod(0o755)
     async with hosts_site(machines) as lab:
         heard = HeardOnce()
-        site = LabSite(lab.site._settings, lab.site._hosts, Sender(telling=Telling(progress=heard)))
+        site = LabSite(lab.site._settings, lab.site._hosts, Sender(listener=TransferListener(progress=heard)))
         site.lab = machines
         yield Sending(machines, site, heard, file)
 
@@ -76,10 +76,10 @@ async def test_what_is_told_is_what_comes_and_after_a_cut_it_goes_on_from_there(
 
     sending.heard.done.clear()
     path = await sending.install()
-    told = sending.heard.done[TASK]
+    progress = sending.heard.done[TASK]
     # A part that had arrived when the connection was cut is written all the same, perhaps after the host was looked at.
-    assert come <= told[0] < told[-1] == whole, "it does not go on from what has come"
-    assert told == sorted(told)
-    assert sending.heard.finished[TASK] == f"etcd, {(whole - told[0]) / 1e6:.1f} MB"
+    assert come <= progress[0] < progress[-1] == whole, "it does not go on from what has come"
+    assert progress == sorted(progress)
+    assert sending.heard.finished[TASK] == f"etcd, {(whole - progress[0]) / 1e6:.1f} MB"
     assert sending.lab.sh(A, 'sha256sum < "$1"', str(path)).split()[0] == sha256(sending.file.read_bytes())
     assert sending.lab.sh(A, f"ls -A {FOLDER}").split() == [sha256(sending.file.read_bytes())]

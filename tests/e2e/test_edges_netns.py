@@ -73,7 +73,7 @@ def two() -> Iterator[Two]:
         lab.run("apply", "-f", str(lab.file(SITE)))
         lab.run("create", NAME, "--site", "n1", "--replicas", "3")
         manager = lab.start("serve", "--log-format", "json")
-        until(lambda: '"serving"' in manager.said, "it serves")
+        until(lambda: '"serving"' in manager.output, "it serves")
         yield Two(lab, manager)
 
 

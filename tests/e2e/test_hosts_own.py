@@ -56,7 +56,7 @@ class Own:
         command = self.planes.start(*argv)
         end = time.monotonic() + CHANGE
         while command.running and time.monotonic() < end:
-            self.by_person.as_a_person(command.said)
+            self.by_person.as_a_person(command.output)
             time.sleep(0.2)
         return command.end(1.0)
 

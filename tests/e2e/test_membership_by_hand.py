@@ -51,7 +51,7 @@ def units_of(machine: str) -> Callable[[LocalSite], Awaitable[Sequence[UnitStatu
     return lambda site: site.units(machine)
 
 
-def anew(lab: PlaneLab, before: Mapping[str, int | None]) -> int:
+def restarts_since(lab: PlaneLab, before: Mapping[str, int | None]) -> int:
     """How many etcds run that have been started since."""
     return sum(pid not in (None, before[name]) for name, pid in etcds(lab).items())
 
@@ -77,7 +77,7 @@ def stalled(lab: PlaneLab) -> str:
     return f"{found.reason}: {found.message}" if found is not None and found.status == "True" else ""
 
 
-def told(lab: PlaneLab, reason: str) -> list[str]:
+def event_messages(lab: PlaneLab, reason: str) -> list[str]:
     """The messages of the events with that reason."""
     return [each["message"] for each in lab.run("events", NAME, "-o", "json").json if each["reason"] == reason]
 
@@ -87,7 +87,7 @@ def named(lab: PlaneLab, member: str, url: str) -> None:
     command = f"'quarterdeck etcd remove-member {NAME} {member}'"
     until(lambda: stalled(lab).startswith("UnknownMember: "), f"{member} to be named")
     status = lab.run("status", NAME, code=1).out
-    for text in (stalled(lab), status, told(lab, "UnknownMember")[-1]):
+    for text in (stalled(lab), status, event_messages(lab, "UnknownMember")[-1]):
         assert member in text, text
         assert url in text, text
         assert command in text, text
@@ -115,16 +115,18 @@ def test_no_member_stops_beside_a_voter_that_never_started(
         member = etcdctl.add(url)
         changing = change(kept)
         named(kept, member, url)
-        until(lambda: f"remove-member {NAME} {member}" in changing.said, "the command to say what it waits for")
+        until(lambda: f"remove-member {NAME} {member}" in changing.output, "the command to say what it waits for")
         clients.goes_on("beside the voter", writes=WHILE)
-        assert changing.running, changing.said
+        assert changing.running, changing.output
         assert etcds(kept) == before, "a member stopped that nobody can spare"
         kept.run("etcd", "remove-member", NAME, member, "--yes")
         done = changing.end()
         assert done.code == 0, str(done)
         as_wanted(kept)
-    assert anew(kept, before) == 3
-    assert [each for each in told(kept, "MembershipChanged") if each.startswith(f"member add of voter {member}")]
+    assert restarts_since(kept, before) == 3
+    assert [
+        each for each in event_messages(kept, "MembershipChanged") if each.startswith(f"member add of voter {member}")
+    ]
 
 
 def hexadecimal(member: Mapping[str, Any]) -> str:
@@ -151,4 +153,8 @@ def test_peer_urls_that_a_person_swaps_are_put_right_while_clients_go_on(kept: P
         clients.goes_on("with the right URLs")
         as_wanted(kept)
     assert etcds(kept) == before, "nothing was started anew"
-    assert [each for each in told(kept, "MembershipChanged") if each.startswith(f"member update of voter {leader}")]
+    assert [
+        each
+        for each in event_messages(kept, "MembershipChanged")
+        if each.startswith(f"member update of voter {leader}")
+    ]

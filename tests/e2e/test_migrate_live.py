@@ -83,7 +83,7 @@ def test_a_detached_migration_goes_on_alone_and_is_waited_for(demo: PlaneLab) ->
         assert "in the background" in done.out
         demo.journal("demo", lambda seen: did(seen, "place-replica"), "the background begins", after=after)
         waiting = demo.start("wait", "demo")
-        until(lambda: "driven by" in waiting.said, "the driver is named")
+        until(lambda: "driven by" in waiting.output, "the driver is named")
         waiting.interrupt()
         assert waiting.end().code == 130
         assert "plane demo is settled" in demo.run("wait", "demo").out

@@ -177,7 +177,7 @@ def test_a_plane_serves_on_while_its_sites_are_cut_from_each_other_and_then_its_
                     clients.goes_on(f"while the driver is cut off from {site}")
                     now = members(far)
                     assert now >= before, f"cut off from {site}, it took away {before - now}: {tale(far, after)}"
-                assert moving.running, moving.said
+                assert moving.running, moving.output
             finally:
                 set_desk(far, site, Cut.NONE)
         settled(far, moving, target)

@@ -46,11 +46,11 @@ def cheap() -> Iterator[None]:
 class Quiet:
     """A log that nobody reads."""
 
-    said: list[str] = field(default_factory=list)
+    events: list[str] = field(default_factory=list)
     defects: list[object] = field(default_factory=list)
 
     def info(self, event: str, **facts: object) -> None:
-        self.said.append(event)
+        self.events.append(event)
         self.defects += [facts["exc_info"]] if facts.get("exc_info") is not None else []
 
     warning = info
@@ -79,23 +79,23 @@ class Kept(Life):
         await asyncio.wait({manager})
         await self._after()
 
-    def start(self, who: str) -> asyncio.Task[None]:
-        session = Session(who=who, world=self.world, truths=self.truths, books=self.books, happens=self._happens)
+    def start(self, name: str) -> asyncio.Task[None]:
+        session = Session(name=name, world=self.world, truths=self.truths, books=self.books, happens=self._happens)
         manager = PlaneManager(
             engine=session.engine(), network=Isolation.LOOPBACK, log=self.log, clock=self.world.clock.monotonic
         )
-        session.task = asyncio.create_task(manager.run(), name=who)
+        session.task = asyncio.create_task(manager.run(), name=name)
         self.sessions.append(session)
         return session.task
 
     async def plane(self) -> ControlPlane:
         return await self.world.store.get(ControlPlane, PLANE)
 
-    async def until(self, so: Callable[[], Awaitable[bool]], within: float) -> float:
+    async def until(self, holds: Callable[[], Awaitable[bool]], within: float) -> float:
         """The seconds that it took."""
         began = self.world.clock.now
         async with asyncio.timeout(within):
-            while not await so():  # noqa: ASYNC110 - it is looked at from outside
+            while not await holds():  # noqa: ASYNC110 - it is looked at from outside
                 await asyncio.sleep(0.05)
         return self.world.clock.now - began
 
@@ -153,29 +153,29 @@ def test_a_load_balancer_that_somebody_changed_is_put_back_within_the_cadence() 
 @pytest.mark.parametrize("lease", [controller_manager.LEASE, scheduler.LEASE])
 def test_controllers_that_nobody_leads_are_told_of_within_a_minute_and_nothing_is_replaced(lease: str) -> None:
     async def lived(life: Kept) -> None:
-        async def so(status: str) -> bool:
+        async def has_status(status: str) -> bool:
             found = (await life.plane()).status.conditions
             return {
                 str(each.status) for each in found if each.type in (ConditionType.READY, ConditionType.CONTROLLERS_LEAD)
             } == {status}
 
-        await life.until(lambda: so("True"), 60)
+        await life.until(lambda: has_status("True"), 60)
         before = life.world.processes.keys()
         kube, clock = life.world.kube, life.world.clock
         kube.set_lease(lease, "ghost", renewed=clock.now, duration=86_400.0)
         life.world.touch()
-        assert await life.until(lambda: so("False"), 60) >= UNLED_S
+        assert await life.until(lambda: has_status("False"), 60) >= UNLED_S
         ready = find_condition((await life.plane()).status.conditions, ConditionType.READY)
         assert ready is not None
         assert f"run 'kubectl --namespace kube-system delete lease {lease}'" in ready.message
-        told = [each for each in await life.world.store.events(PLANE) if each.reason == "NoLeader"]
-        assert [each.message for each in told] == [ready.message]
+        events = [each for each in await life.world.store.events(PLANE) if each.reason == "NoLeader"]
+        assert [each.message for each in events] == [ready.message]
         await asyncio.sleep(300)
-        assert await so("False")
+        assert await has_status("False")
         assert life.world.processes.keys() == before
         kube.delete_lease(lease)
         life.world.touch()
-        assert await life.until(lambda: so("True"), 60) <= 2 * CADENCE
+        assert await life.until(lambda: has_status("True"), 60) <= 2 * CADENCE
 
     kept(lived)
 
@@ -252,10 +252,10 @@ def test_a_lost_quorum_is_told_and_left_alone_where_nobody_has_said_anything() -
 
 
 async def _recovers(life: Kept, policy: RecoveryPolicy) -> None:
-    def said(plane: ControlPlane) -> ControlPlane:
+    def with_consent(plane: ControlPlane) -> ControlPlane:
         return with_spec(plane, recovery=policy)
 
-    await amend(life.world.store, ControlPlane, PLANE, said)
+    await amend(life.world.store, ControlPlane, PLANE, with_consent)
 
 
 async def _machines(life: Kept) -> list[str]:
@@ -314,8 +314,11 @@ def test_a_paused_plane_is_looked_at_and_nothing_is_done_until_the_pause_is_over
         machine, unit = await life.stop(Component.CONTROLLER_MANAGER)
         site = life.world.site_of(machine)
         await asyncio.sleep(120)
-        so = (await life.plane()).status.conditions
-        ready, reconciling = find_condition(so, ConditionType.READY), find_condition(so, ConditionType.RECONCILING)
+        conditions = (await life.plane()).status.conditions
+        ready, reconciling = (
+            find_condition(conditions, ConditionType.READY),
+            find_condition(conditions, ConditionType.RECONCILING),
+        )
         assert ready is not None
         assert reconciling is not None
         assert (ready.status, ready.reason) == ("False", "NotUpToDate"), "it is seen"
@@ -361,8 +364,8 @@ def test_a_background_task_takes_turns_and_one_that_fails_is_told_once_and_ends_
     async def lived(life: Kept) -> None:
         await asyncio.sleep(60)
         assert 8 <= len(turns) <= 13
-        told = [each for each in await life.world.store.events(PLANE) if each.reason == "BackgroundTaskFailed"]
-        assert [(each.message, each.count) for each in told] == [("a background task: KeyError: 'a defect'", 1)]
+        events = [each for each in await life.world.store.events(PLANE) if each.reason == "BackgroundTaskFailed"]
+        assert [(each.message, each.count) for each in events] == [("a background task: KeyError: 'a defect'", 1)]
         (defect,) = life.log.defects
         assert isinstance(defect, KeyError)
         assert defect.__traceback__ is not None
@@ -432,8 +435,10 @@ def test_a_plane_whose_etcd_somebody_has_authenticate_is_left_as_it_is_and_named
             return await _stalled(life) == "AuthenticationEnabled"
 
         assert await life.until(named, 120) <= 60
-        told = [each.message for each in await life.world.store.events(PLANE) if each.reason == "AuthenticationEnabled"]
-        assert [each for each in told if f"'quarterdeck etcd disable-auth {PLANE}'" in each]
+        messages = [
+            each.message for each in await life.world.store.events(PLANE) if each.reason == "AuthenticationEnabled"
+        ]
+        assert [each for each in messages if f"'quarterdeck etcd disable-auth {PLANE}'" in each]
         await asyncio.sleep(600)
         assert [each.name for each in (await life.plane()).status.memory.replicas] == replicas, "nothing is exchanged"
         assert [each.id for each in cluster.nodes] == nodes

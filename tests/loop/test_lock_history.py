@@ -26,7 +26,7 @@ SET = ControllerSetSpec(
 
 
 async def _declare(life: Kept) -> None:
-    user = Session(who="the user", world=life.world, truths=life.truths, books=Books(), happens=life._happens)
+    user = Session(name="the user", world=life.world, truths=life.truths, books=Books(), happens=life._happens)
     engine, plane = user.engine(), await life.plane()
     wanted = with_spec(plane, controller_sets=(SET,))
     await operations.change(engine.home, wanted, OperationType.APPLY, engine.requester)

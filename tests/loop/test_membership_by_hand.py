@@ -117,11 +117,11 @@ async def named(life: Kept) -> bool:
 async def settles(life: Kept) -> None:
     """It ends as wanted: by itself, or once all that is named is removed as that says."""
 
-    async def so() -> bool:
+    async def is_settled() -> bool:
         return await named(life) or await as_wanted(life)
 
     await asyncio.sleep(10)  # what it was before is not what it comes to
-    await life.until(so, 300)
+    await life.until(is_settled, 300)
     while await named(life):
         await remove_named(life)
         await asyncio.sleep(10)
@@ -139,7 +139,7 @@ async def remove_named(life: Kept) -> None:
     stalled = find_condition((await life.plane()).status.conditions, ConditionType.STALLED)
     assert stalled is not None
     number = stalled.message.split(f"'quarterdeck etcd remove-member {PLANE} ")[1].split("'")[0]
-    person = Session(who="a person", world=life.world, truths=life.truths, books=life.books, happens=life._happens)
+    person = Session(name="a person", world=life.world, truths=life.truths, books=life.books, happens=life._happens)
     home = person.engine().home
     await strays.removed(home, await strays.planned(home, PLANE, number), person.requester())
     changed(life)
@@ -154,8 +154,8 @@ def test_a_plane_at_rest_ends_as_wanted_and_an_event_says_that_a_person_did_it(b
         await by_hand(life)
         changed(life)
         await settles(life)
-        told = [each for each in await life.world.store.events(PLANE) if each.reason == "MembershipChanged"]
-        assert told
+        events = [each for each in await life.world.store.events(PLANE) if each.reason == "MembershipChanged"]
+        assert events
 
     kept(lived)
 

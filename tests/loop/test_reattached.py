@@ -59,15 +59,15 @@ def new(life: Life) -> set[str]:
 
 def attached(life: Life) -> list[int]:
     """The calls that had volumes attached elsewhere."""
-    told = ((call, what) for _, _, call, what in life.books.tale)
-    return [int(what) for call, what in told if call is not None and call.method == "attach_volume"]
+    calls = ((call, what) for _, _, call, what in life.books.tale)
+    return [int(what) for call, what in calls if call is not None and call.method == "attach_volume"]
 
 
 def changed(life: Life) -> list[int]:
     """The calls since the first of these that changed anything but the store."""
     outside = set[str]().union(*(CHANGES[port] for port in CHANGES if port != "store"))
-    told = ((call, what) for _, _, call, what in life.books.tale)
-    numbers = [int(what) for call, what in told if call is not None and call.method in outside and what.isdigit()]
+    calls = ((call, what) for _, _, call, what in life.books.tale)
+    numbers = [int(what) for call, what in calls if call is not None and call.method in outside and what.isdigit()]
     return [each for each in numbers if each >= attached(life)[0]]
 
 

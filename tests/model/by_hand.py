@@ -57,8 +57,8 @@ def _added(truth: FaultyTruth, cluster: Cluster) -> Iterator[tuple[Kind, str, Fa
             yield Kind.VOTER_RUNS, "the voter that a person added ends", silent
         return
     for kind, learner in ((Kind.VOTER_ADDED, False), (Kind.LEARNER_ADDED, True)):
-        told = f"a person adds a {'learner' if learner else 'voter'}"
-        yield kind, told, _with_added(truth, cluster, SimMember(id=truth.next_member, learner=learner, behind=BEHIND))
+        words = f"a person adds a {'learner' if learner else 'voter'}"
+        yield kind, words, _with_added(truth, cluster, SimMember(id=truth.next_member, learner=learner, behind=BEHIND))
     stranger = SimMember(id=truth.next_member, learner=False)
     runs = _with_added(truth, cluster, stranger, MEMBER[cluster])
     yield Kind.VOTER_RUNS, "a person adds a voter that runs", runs
@@ -94,8 +94,8 @@ def _changed_by_hand(truth: FaultyTruth, cluster: Cluster) -> Iterator[tuple[Kin
         if not member.found_at:
             free = set(seen.recorded) - seen.members.keys() - seen.displacing.keys()
             for at in (ELSEWHERE, *sorted(free)):
-                told = f"a person changes the peer URLs of {name}{f' to that of {at}' if at != ELSEWHERE else ''}"
-                yield Kind.MEMBER_UPDATED, told, _at(truth, cluster, {name: at})
+                words = f"a person changes the peer URLs of {name}{f' to that of {at}' if at != ELSEWHERE else ''}"
+                yield Kind.MEMBER_UPDATED, words, _at(truth, cluster, {name: at})
     yield from _swapped(truth, cluster)
 
 
@@ -122,8 +122,8 @@ def states_by_hand(truth: FaultyTruth) -> Iterator[Fault]:
     if truth.elected is None:
         return
     if not truth.authenticates:
-        told = "a person turns on etcd's authentication"
-        yield Fault(Kind.AUTHENTICATES, told, replace(truth, authenticates=True))
+        words = "a person turns on etcd's authentication"
+        yield Fault(Kind.AUTHENTICATES, words, replace(truth, authenticates=True))
     if not truth.full:
         yield Fault(Kind.ALARMS, "a person raises NOSPACE", replace(truth, full=True))
     else:

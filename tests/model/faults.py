@@ -168,8 +168,8 @@ def _hangs(truth: FaultyTruth) -> Iterator[Fault]:
             yield Fault(Kind.HANGS, f"{component} of {record.name} hangs", after)
             by_hand = replace(replica, altered=replica.altered | {component})
             if component not in replica.altered:
-                told = f"somebody changes the files of {component} of {record.name}"
-                yield Fault(Kind.ALTERED, told, truth.with_replica(record.name, by_hand))
+                words = f"somebody changes the files of {component} of {record.name}"
+                yield Fault(Kind.ALTERED, words, truth.with_replica(record.name, by_hand))
             sick = replace(after, sick=after.sick | {(record.machine, component)})
             yield Fault(Kind.SICK, f"{component} of {record.name} hangs again and again", sick)
 

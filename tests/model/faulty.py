@@ -245,19 +245,19 @@ class FaultyTruth(Truth):
         return (*lit, *dark, *(two_edges.joined_fact(self, site) for site in sorted(twins)))
 
     @override
-    def with_second_told(self, site: str, backends: frozenset[str] | None) -> tuple[Self, bool]:
+    def with_second_notified(self, site: str, backends: frozenset[str] | None) -> tuple[Self, bool]:
         asked = {edge(site)} if self.edge_answers(site) else set[str]()
-        seconds, told = dict(self.seconds), self.second_answers(site)
-        if told:
+        seconds, answers = dict(self.seconds), self.second_answers(site)
+        if answers:
             asked.add(second(site))
             seconds.pop(site, None)
             if backends is not None:
                 seconds[site] = backends
         # What is given backends has what brings addresses to it run.
         unrouted = self.unrouted - asked if backends is not None else self.unrouted
-        if not told and unrouted == self.unrouted:
+        if not answers and unrouted == self.unrouted:
             return self, False
-        return replace(self, seconds=by_site(seconds), unrouted=unrouted), told
+        return replace(self, seconds=by_site(seconds), unrouted=unrouted), answers
 
     @override
     def with_edges_named(self, site: str) -> Self:

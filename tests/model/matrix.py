@@ -50,8 +50,8 @@ def main(names: list[str]) -> int:
         found = dict(catching(case))
         known = found.keys() == {case.kind, *case.also}
         wrong += not known
-        told = ", ".join(f"{kind.name} ({number})" for kind, number in found.items())
-        print(f"{'' if known else 'NOT AS IT SAYS: '}{case}: {told or 'nobody'}", flush=True)
+        listing = ", ".join(f"{kind.name} ({number})" for kind, number in found.items())
+        print(f"{'' if known else 'NOT AS IT SAYS: '}{case}: {listing or 'nobody'}", flush=True)
     return int(wrong > 0)
 
 

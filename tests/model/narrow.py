@@ -78,29 +78,31 @@ def _without(patch: Patch, unwanted: Callable[[World, object], bool]) -> None:
     patch.setattr(planner, "plan", plan)
 
 
-def _who(health: Health, machine: MachineState, *, edge: bool | None = None) -> Callable[[World, MemberFact], bool]:
+def _members_that_are(
+    health: Health, machine: MachineState, *, edge: bool | None = None
+) -> Callable[[World, MemberFact], bool]:
     """Members of that health on machines in that state, at sites whose load balancer answers or not (None: either)."""
 
-    def who(world: World, member: MemberFact) -> bool:
+    def described(world: World, member: MemberFact) -> bool:
         seen = member.health is health and _machine(world, member) is machine
         return seen and edge in (None, _edge_answers(world, member))
 
-    return who
+    return described
 
 
 def members_that_do_not_answer_are_down(patch: Patch) -> None:
     """Though their machine answers, and the leader hears them."""
-    _members_taken_for(patch, Health.DOWN, _who(Health.UNREACHABLE, MachineState.UP))
+    _members_taken_for(patch, Health.DOWN, _members_that_are(Health.UNREACHABLE, MachineState.UP))
 
 
 def machines_of_which_nothing_answers_are_down(patch: Patch) -> None:
     """Though their site answers, and the leader hears the member."""
-    _members_taken_for(patch, Health.DOWN, _who(Health.UNREACHABLE, MachineState.UNREACHABLE, edge=True))
+    _members_taken_for(patch, Health.DOWN, _members_that_are(Health.UNREACHABLE, MachineState.UNREACHABLE, edge=True))
 
 
 def sites_of_which_nothing_answers_are_down(patch: Patch) -> None:
     """Though the leader hears the members that are there."""
-    _members_taken_for(patch, Health.DOWN, _who(Health.UNREACHABLE, MachineState.UNREACHABLE, edge=False))
+    _members_taken_for(patch, Health.DOWN, _members_that_are(Health.UNREACHABLE, MachineState.UNREACHABLE, edge=False))
 
 
 def machines_that_do_not_answer_are_down(patch: Patch) -> None:
@@ -120,16 +122,16 @@ def machines_that_do_not_answer_are_down(patch: Patch) -> None:
 
 
 def members_of_dead_machines_are_waited_for(patch: Patch) -> None:
-    _members_taken_for(patch, Health.UNREACHABLE, _who(Health.DOWN, MachineState.DOWN, edge=True))
+    _members_taken_for(patch, Health.UNREACHABLE, _members_that_are(Health.DOWN, MachineState.DOWN, edge=True))
 
 
 def members_of_dead_sites_are_waited_for(patch: Patch) -> None:
-    _members_taken_for(patch, Health.UNREACHABLE, _who(Health.DOWN, MachineState.DOWN, edge=False))
+    _members_taken_for(patch, Health.UNREACHABLE, _members_that_are(Health.DOWN, MachineState.DOWN, edge=False))
 
 
 def members_of_machines_that_say_nothing_are_waited_for(patch: Patch) -> None:
     """Though the leader has not heard them for long either."""
-    _members_taken_for(patch, Health.UNREACHABLE, _who(Health.DOWN, MachineState.UNREACHABLE))
+    _members_taken_for(patch, Health.UNREACHABLE, _members_that_are(Health.DOWN, MachineState.UNREACHABLE))
 
 
 def an_unread_record_leads_where_it_did(patch: Patch) -> None:

@@ -206,9 +206,9 @@ def move_leader(lab: PlaneLab) -> None:
 
     async def moved(plane: Plane) -> None:
         urls = client_urls(plane)
-        said = [await plane.etcd.status(each) for each in urls]
-        leader = next(url for url, each in zip(urls, said, strict=True) if each.leader_id == each.member_id)
-        others = [each.member_id for each in said if each.member_id != each.leader_id]
+        statuses = [await plane.etcd.status(each) for each in urls]
+        leader = next(url for url, each in zip(urls, statuses, strict=True) if each.leader_id == each.member_id)
+        others = [each.member_id for each in statuses if each.member_id != each.leader_id]
         await plane.etcd.move_leader(leader, random.Random(len(others)).choice(others))
 
     lab.opened(NAME, moved)

@@ -24,14 +24,14 @@ def tenure(
     lock: str, manager: ControllerProgram, replica: str, begins: float, ends: float | None = None, **more: object
 ) -> Tenure:
     """A tenure that was released in the end, and the first of its lock, unless more says otherwise."""
-    said: dict[str, object] = {"token": 0, "released": ends is not None, "holder": f"{replica}_{begins:g}", **more}
+    detail: dict[str, object] = {"token": 0, "released": ends is not None, "holder": f"{replica}_{begins:g}", **more}
     return Tenure(
         lock=lock,
         component=manager.value,
         replica=replica,
         begins=ZERO + begins,
         ends=None if ends is None else ZERO + ends,
-        **said,  # type: ignore[arg-type]
+        **detail,  # type: ignore[arg-type]
     )
 
 

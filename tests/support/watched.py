@@ -44,7 +44,7 @@ class Watched:
 
     writer: Writer
     _excuses: list[Excuse] = field(default_factory=list)
-    _listed_anew: bool = False
+    _relisted: bool = False
 
     def goes_on(self, what: str, *, writes: int = 5, seconds: float = 60.0) -> None:
         """See ``Writer``."""
@@ -58,7 +58,7 @@ class Watched:
         """Watchers that are away for so long that no apiserver has what they missed have to list anew (410 Gone), and
         never learn of what was between.
         """
-        self._listed_anew = True
+        self._relisted = True
 
     def check(self, probed: Probe, pinned_until: float) -> None:
         """No request failed but those excused, no write was lost, no event missed, no read was stale.
@@ -75,7 +75,7 @@ class Watched:
             assert len(its) <= excuse.most, f"{excuse}: {len(its)} failed: {its}"
             unexcused = [each for each in unexcused if each not in its]
         writes, watches = probed.writes, probed.watches
-        missed = 0 if self._listed_anew and watches.relists else watches.missed
+        missed = 0 if self._relisted and watches.relists else watches.missed
         seen = (unexcused, writes.lost, writes.stale_reads, missed, watches.out_of_order)
         assert seen == ([], 0, 0, 0, 0), f"{seen}; excused: {self._excuses}; {writes} {watches}"
         assert writes.audited
@@ -104,7 +104,7 @@ def watched(lab: PlaneLab, name: str, label: str) -> Iterator[Watched]:
         try:
             made.check(probed(done.out), _let_go(entries))
         except AssertionError as error:
-            error.add_note(_told(entries))
+            error.add_note(_timeline(entries))
             raise
     finally:
         if probe.running:
@@ -118,7 +118,7 @@ def _writing(client: Client) -> bool:
         return any(each.get("data", {}).get("number", "0") != "0" for each in answer.json()["items"])
 
 
-def _told(entries: Sequence[JournalEntry]) -> str:
+def _timeline(entries: Sequence[JournalEntry]) -> str:
     """What was done meanwhile, to be read beside the times of failures (Unix seconds)."""
     return "\n".join(f"{each.time:.3f} {each.outcome} {each.kind} {each.text}" for each in entries)
 

@@ -116,7 +116,7 @@ async def test_a_load_balancer_that_looks_for_it_where_it_was_does_not_send_to_i
     async def backends() -> frozenset[str]:
         facts = await small.sites["east"].facts()
         seen = await observer.observe(("east",), {"east": _dated(facts)}, NameFact(), 6.0)
-        (edge,) = seen["east"].said or ()
+        (edge,) = seen["east"].answer or ()
         assert edge.status is not None
         return edge.status.backends
 
@@ -162,5 +162,5 @@ async def test_what_is_let_go_in_the_middle_of_it_leaves_no_volume_anywhere() ->
     assert (await volumes(small, WAS), await volumes(small, IS)) == ([], [])
 
 
-def _dated(said: SiteFacts) -> Dated[SiteFacts]:
-    return Dated(1_000.0, said)
+def _dated(facts: SiteFacts) -> Dated[SiteFacts]:
+    return Dated(1_000.0, facts)

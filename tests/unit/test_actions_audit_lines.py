@@ -72,9 +72,9 @@ async def test_what_is_not_there_and_who_does_not_answer_is_said(small: SmallPla
     await write(small, first.machine, audit_volume(small.plane, first), line(1.0), file="other")
     await write(small, third.machine, audit_volume(small.plane, third), line(1.0))
     await small.sites["east"].kill_machine(third.machine)
-    said = missing(await audit_logs(small.plane, TEXTS, ZERO, ()))
-    golden(said[:2])
-    golden(said[2])
+    lines = missing(await audit_logs(small.plane, TEXTS, ZERO, ()))
+    golden(lines[:2])
+    golden(lines[2])
     assert small.plane.machines["east", third.machine].state is MachineState.UP, "as it was when it was opened"
 
 

@@ -51,9 +51,9 @@ class Watching(FakeKube):
         self.asked += 1
         assert self.site is not None
         files = {each.path.name: each.content for each in self.site.files("east-a1").values()}
-        said = f"sha256:{hashlib.sha256(files['authentication.yaml']).hexdigest()}"
-        self.first = self.first or said
-        return said if self.takes else self.first
+        digest = f"sha256:{hashlib.sha256(files['authentication.yaml']).hexdigest()}"
+        self.first = self.first or digest
+        return digest if self.takes else self.first
 
 
 @pytest.fixture
@@ -131,8 +131,8 @@ class Guard:
 async def looked(plane: Plane, observer: ServersObserver) -> ServerFacts:
     sites = await SitesObserver(plane=plane).observe(("east",))
     (facts,) = (await observer.observe(plane.memory, sites)).values()
-    assert facts.said is not None
-    return facts.said
+    assert facts.answer is not None
+    return facts.answer
 
 
 async def seen(plane: Plane, observer: ServersObserver) -> frozenset[str] | None:

@@ -243,11 +243,11 @@ class Kept:
     now: datetime
     made: list[Fail] = field(default_factory=list)
     refuses: bool = False
-    telling: TellProven = field(init=False)
+    proving: TellProven = field(init=False)
     making: MakeDrills = field(init=False)
 
     def __post_init__(self) -> None:
-        self.telling = TellProven(now=lambda: self.now)
+        self.proving = TellProven(now=lambda: self.now)
         self.making = MakeDrills(drill=self.drill, now=lambda: self.now)
 
     async def turned(self) -> str:
@@ -256,12 +256,12 @@ class Kept:
         """
         plane = await self.fake.open()
         world = World(slots=(), memory=plane.memory, now=0.0)
-        await self.telling.turn(plane, world)
+        await self.proving.turn(plane, world)
         work = await self.making.due(plane, world)
         if work is not None:
             await work(plane.check)
-        so = find_condition((await self.fake.open()).resource.status.conditions, ConditionType.DRILLED)
-        return "" if so is None else f"{so.status} {so.reason}"
+        condition = find_condition((await self.fake.open()).resource.status.conditions, ConditionType.DRILLED)
+        return "" if condition is None else f"{condition.status} {condition.reason}"
 
     async def drill(self, name: str, fail: Fail) -> Drill:
         self.made.append(fail)

@@ -40,25 +40,25 @@ class Seen:
     """An onlooker that remembers."""
 
     def __init__(self) -> None:
-        self.said: list[str] = []
+        self.notices: list[str] = []
 
     def begins_to(self, words: str) -> None:
-        self.said.append(f"begins to {words}")
+        self.notices.append(f"begins to {words}")
 
     def did(self, words: str, seconds: float, error: str) -> None:
-        self.said.append(f"did {words} in {seconds:g} s" if not error else f"{words} failed: {error}")
+        self.notices.append(f"did {words} in {seconds:g} s" if not error else f"{words} failed: {error}")
 
     def waits(self, words: str) -> None:
-        self.said.append(words)
+        self.notices.append(words)
 
     def wants(self, wish: str) -> None:
-        self.said.append(f"wants {wish}")
+        self.notices.append(f"wants {wish}")
 
     def notes(self, words: str) -> None:
-        self.said.append(f"notes: {words}")
+        self.notices.append(f"notes: {words}")
 
     def warns(self, words: str) -> None:
-        self.said.append(f"warns: {words}")
+        self.notices.append(f"warns: {words}")
 
 
 class Following:
@@ -69,7 +69,7 @@ class Following:
         self.timeout = timeout
         self.hands: list[Hand] = []
         self.drove = asyncio.Event()
-        self.told = asyncio.Event()
+        self.informed = asyncio.Event()
         self.seen = Seen()
 
     def start(self, *, endless: bool = False) -> asyncio.Task[None]:
@@ -80,11 +80,11 @@ class Following:
 
         def tell(hand: Hand) -> None:
             self.hands.append(hand)
-            self.told.set()
+            self.informed.set()
 
         home = Home(folder=Path("/nowhere"), store=self.store)
         return asyncio.create_task(
-            followed(home, "alpha", timeout=self.timeout, told=tell, drive=drive, onlooker=self.seen)
+            followed(home, "alpha", timeout=self.timeout, report=tell, drive=drive, onlooker=self.seen)
         )
 
 
@@ -108,7 +108,7 @@ async def test_it_is_driven_when_the_other_process_has_let_go_and_not_before(sto
     follower = Following(store)
     async with hold_lease(store, lease_name("alpha"), OTHER, wait=0.0):
         following = follower.start()
-        await asyncio.wait_for(follower.told.wait(), 5)
+        await asyncio.wait_for(follower.informed.wait(), 5)
         assert (follower.hands, follower.drove.is_set()) == ([Hand(OTHER, "")], False)
     await asyncio.wait_for(following, 5)
     assert follower.hands == [Hand(OTHER, ""), Hand("", "", ours=True)]
@@ -119,7 +119,7 @@ async def test_a_plane_that_is_deleted_while_it_is_followed_needs_nothing_more(s
     follower = Following(store)
     async with hold_lease(store, lease_name("alpha"), OTHER, wait=0.0):
         following = follower.start()
-        await asyncio.wait_for(follower.told.wait(), 5)
+        await asyncio.wait_for(follower.informed.wait(), 5)
         await store.delete(ControlPlane, "alpha")
         await asyncio.wait_for(following, 5)
     assert not follower.drove.is_set()
@@ -139,7 +139,9 @@ async def test_patience_ends_whoever_drives(store: MemoryStore, golden: Golden) 
 async def test_a_wait_whose_time_is_over_says_what_it_waited_for_and_what_to_do(
     store: MemoryStore, held: bool, golden: Golden
 ) -> None:
-    await so(store, ConditionType.RECONCILING, ConditionStatus.TRUE, "waiting for machine east-a1 of east-1 to answer")
+    await set_condition(
+        store, ConditionType.RECONCILING, ConditionStatus.TRUE, "waiting for machine east-a1 of east-1 to answer"
+    )
     if not held:
         with golden.raises(Unavailable):
             await Following(store, timeout=0.01).start(endless=True)
@@ -152,7 +154,7 @@ async def test_a_wait_whose_time_is_over_says_what_it_waited_for_and_what_to_do(
 MANAGER = "elsewhere:2 (quarterdeck serve)"
 
 
-async def so(
+async def set_condition(
     store: MemoryStore,
     kind: ConditionType,
     status: ConditionStatus,
@@ -160,7 +162,7 @@ async def so(
     *,
     reason: ConditionReason = ConditionReason.PROGRESSING,
 ) -> None:
-    def told(plane: ControlPlane) -> ControlPlane:
+    def with_conditions(plane: ControlPlane) -> ControlPlane:
         conditions = with_condition(
             plane.status.conditions,
             kind,
@@ -172,7 +174,7 @@ async def so(
         )
         return with_status(plane, conditions=conditions)
 
-    await amend(store, ControlPlane, "alpha", told)
+    await amend(store, ControlPlane, "alpha", with_conditions)
 
 
 async def operation(store: MemoryStore) -> Operation:
@@ -212,12 +214,12 @@ def sees(monkeypatch: pytest.MonkeyPatch, leading: list[Leadership]) -> list[Pla
 async def test_a_command_shows_what_a_manager_does_and_ends_when_it_is_done(
     store: MemoryStore, sees: list[Plan], golden: Golden
 ) -> None:
-    await so(store, ConditionType.READY, ConditionStatus.FALSE)
+    await set_condition(store, ConditionType.READY, ConditionStatus.FALSE)
     await operation(store)
     follower = Following(store)
     async with hold_lease(store, manager_lease(Isolation.LOOPBACK), MANAGER):
         following = follower.start()
-        await asyncio.wait_for(follower.told.wait(), 5)
+        await asyncio.wait_for(follower.informed.wait(), 5)
         async with hold_lease(store, lease_name("alpha"), MANAGER):
             for outcome, detail in (
                 (EntryOutcome.STARTED, {}),
@@ -238,17 +240,17 @@ async def test_a_command_shows_what_a_manager_does_and_ends_when_it_is_done(
                 last=now,
             )
             await store.record(sends)
-            await so(store, ConditionType.RECONCILING, ConditionStatus.TRUE, "waiting for rain")
+            await set_condition(store, ConditionType.RECONCILING, ConditionStatus.TRUE, "waiting for rain")
             await asyncio.sleep(0.05)
             await phase(store, OperationPhase.SUCCEEDED)
             await asyncio.sleep(0.05)
             assert not following.done(), "the plane is not as wanted yet"
-            await so(store, ConditionType.READY, ConditionStatus.TRUE)
+            await set_condition(store, ConditionType.READY, ConditionStatus.TRUE)
             await asyncio.wait_for(following, 5)
     assert follower.hands == [Hand(MANAGER, "alpha-apply-1")], "it is the manager's before it has taken it up"
     assert not follower.drove.is_set()
-    said = list(dict.fromkeys(follower.seen.said))
-    golden(said)
+    notices = list(dict.fromkeys(follower.seen.notices))
+    golden(notices)
 
 
 async def test_what_a_manager_has_not_seen_yet_is_no_end(store: MemoryStore, sees: list[Plan]) -> None:
@@ -257,7 +259,7 @@ async def test_what_a_manager_has_not_seen_yet_is_no_end(store: MemoryStore, see
         Plan(waiting=(Wait("an apiserver", "see to it"),)),
         Plan(),
     ]
-    await so(store, ConditionType.READY, ConditionStatus.TRUE)
+    await set_condition(store, ConditionType.READY, ConditionStatus.TRUE)
     async with hold_lease(store, lease_name("alpha"), MANAGER):
         await asyncio.wait_for(Following(store).start(), 5)
     assert len(sees) == 1
@@ -311,7 +313,9 @@ async def test_what_a_manager_says_of_controllers_that_nobody_leads_ends_who_fol
     store: MemoryStore, leading: list[Leadership]
 ) -> None:
     leading.append(GHOST)
-    await so(store, ConditionType.READY, ConditionStatus.FALSE, GHOST.trouble, reason=ConditionReason.NO_LEADER)
+    await set_condition(
+        store, ConditionType.READY, ConditionStatus.FALSE, GHOST.trouble, reason=ConditionReason.NO_LEADER
+    )
     async with hold_lease(store, lease_name("alpha"), MANAGER):
         with pytest.raises(Unavailable) as raised:
             await asyncio.wait_for(Following(store).start(), 5)
@@ -367,8 +371,8 @@ async def test_a_manager_has_its_time_from_when_the_one_before_it_is_seen_to_be_
         async with hold_lease(store, lease_name("alpha"), OTHER, wait=0.0):
             following = follower.start()
             await asyncio.sleep(0.4)  # longer than a manager is given
-        follower.told.clear()
-        await asyncio.wait_for(follower.told.wait(), 5)
+        follower.informed.clear()
+        await asyncio.wait_for(follower.informed.wait(), 5)
         assert follower.hands == [Hand(OTHER, ""), Hand(MANAGER, "")]
         following.cancel()
         await asyncio.wait((following,))
@@ -402,6 +406,6 @@ async def test_who_finds_that_another_process_was_quicker_follows_that_one(store
         if hand.holder == OTHER:
             over.set()
 
-    await asyncio.wait_for(followed(home, "alpha", timeout=None, told=tell, drive=drive), 5)
+    await asyncio.wait_for(followed(home, "alpha", timeout=None, report=tell, drive=drive), 5)
     await holding
     assert follower.hands == [Hand("", "", ours=True), Hand(OTHER, ""), Hand("", "", ours=True)]

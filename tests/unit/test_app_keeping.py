@@ -69,13 +69,13 @@ def keeping(store: MemoryStore) -> Keeping:
     return Keeping(store=store, network=Isolation.LOOPBACK)
 
 
-def said(process: Process) -> str:
+def holder_name(process: Process) -> str:
     return "me@" + this_process("quarterdeck serve").replace(f":{os.getpid()} ", f":{process.pid} ")
 
 
 async def held(store: MemoryStore, process: Process, name: str = MANAGER) -> Lease:
     """The lease as that process would hold it."""
-    return await store.acquire(name, said(process), LONG)
+    return await store.acquire(name, holder_name(process), LONG)
 
 
 def fault(lease: Lease) -> Fault:
@@ -110,7 +110,7 @@ async def test_what_is_not_surely_the_manager_is_not_killed(
         (replace(lease, holder="somebody"), "is on another host"),
         (replace(lease, expires=time.time() - 3600), "another process has its number"),  # it was started since
         (mine, "could not report the result"),
-        (replace(lease, holder=said(other)), "is not a 'quarterdeck serve' process"),
+        (replace(lease, holder=holder_name(other)), "is not a 'quarterdeck serve' process"),
     ):
         assert why in why_unkillable(wrong)
     with pytest.raises(Conflict, match="is the manager now"):

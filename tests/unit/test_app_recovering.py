@@ -46,7 +46,7 @@ async def wanted(face: Quarterdeck) -> ControlPlane:
 
 def unread() -> World:
     """A plane of three of which only the first member speaks, and all machines answer."""
-    said = MemberWord(
+    word = MemberWord(
         replica="east-1",
         term=2,
         committed=9,
@@ -56,7 +56,7 @@ def unread() -> World:
         follows=False,
         voters=("east-1", "east-2", "east-3"),
     )
-    return replace(serving(3), membership=None, words=(said,))
+    return replace(serving(3), membership=None, words=(word,))
 
 
 @pytest.mark.parametrize(
@@ -134,20 +134,20 @@ async def test_survivors_whose_data_differs_are_told_of_and_those_that_forgot_ot
     asked = await _hashes(plane, left)
     assert {found.hash_revision for found in asked.values() if found is not None} == {5}
     hashes = {
-        name: KeySpaceHash(hash=said, hash_revision=5, compact_revision=1, revision=7)
-        for name, said in (("east-1", 0xA), ("east-2", 0xB))
+        name: KeySpaceHash(hash=digest, hash_revision=5, compact_revision=1, revision=7)
+        for name, digest in (("east-1", 0xA), ("east-2", 0xB))
     }
     assert _differ(left, hashes) == ("east-2",)
     assert _differ(left, hashes | {"east-2": replace(hashes["east-2"], hash=0xA)}) == ()
     assert _differ(left, hashes | {"east-2": replace(hashes["east-2"], compact_revision=2)}) == ()
     assert _differ(left, hashes | {"east-1": None}) == ()
-    told = Survivor(
+    survivor = Survivor(
         replica="east-1", machine="east-a1", term=4, committed=9, applied=9, revision=7, hash=0xA, chosen=True
     )
     assert any(
-        "other data than east-1" in each for each in _lines(replace(LOST, survivors=(told,), differ=("east-2",)))
+        "other data than east-1" in each for each in _lines(replace(LOST, survivors=(survivor,), differ=("east-2",)))
     )
-    assert not any("other data" in each for each in _lines(replace(LOST, survivors=(told,))))
+    assert not any("other data" in each for each in _lines(replace(LOST, survivors=(survivor,))))
 
 
 def test_the_command_shows_what_is_left_and_what_may_be_lost_and_asks_before_anything_is_given_up(

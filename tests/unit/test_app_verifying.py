@@ -84,17 +84,17 @@ async def held(home: Home, operation: str) -> None:
     )
     revision = (await home.store.get(ControlPlane, "demo")).status.revision
     for replica in MACHINES:
-        await told(home, operation, 10.25, "adopt-revision", {"revision": revision}, replica=replica)
+        await add_entry(home, operation, 10.25, "adopt-revision", {"revision": revision}, replica=replica)
     for lock, component, replica, begins, ends, token in locks:
         known: dict[str, JsonValue] = {"lock": lock, "holder": f"{replica}_{component}", "token": token}
-        who = {"component": component.value, "replica": replica, "acquired": ZERO + begins}
-        await told(home, operation, max(begins, 0.0), "LockTaken", {**known, **who})
+        holder = {"component": component.value, "replica": replica, "acquired": ZERO + begins}
+        await add_entry(home, operation, max(begins, 0.0), "LockTaken", {**known, **holder})
         if ends is not None:
             left: dict[str, JsonValue] = {**known, "renewed": ZERO + ends - 1, "duration": 15.0, "released": True}
-            await told(home, operation, ends, "LockLeft", left)
+            await add_entry(home, operation, ends, "LockLeft", left)
 
 
-async def told(
+async def add_entry(
     home: Home, operation: str, seconds: float, kind: str, detail: dict[str, JsonValue], *, replica: str = ""
 ) -> None:
     entry = JournalEntry(
@@ -134,7 +134,7 @@ async def test_a_good_hand_over_is_proven_for_the_time_of_its_operation(home: Ho
     assert (found.finding, found.operation) == (Judgement.PROVEN, operation)
     assert (found.since, found.until) == (at(0), at(OPERATION_ENDS))
     (only,) = found.verdicts
-    assert [(each.tenure.who, each.tenure.lock, each.acts) for each in only.holders] == [
+    assert [(each.tenure.description, each.tenure.lock, each.acts) for each in only.holders] == [
         ("kube-controller-manager of demo-1", KCM.value, 2),
         ("cloud-controller-manager of demo-2", LOCK, 1),
     ]
@@ -177,11 +177,11 @@ async def test_an_operation_that_never_began_and_a_plane_without_sets_are_refuse
 
 def test_the_command_shows_who_had_the_set_and_ends_with_what_it_comes_to(cli: Cli, golden: Golden) -> None:
     cli.with_store(a_good_one)
-    said = cli("controllers", "verify", "demo")
-    assert said.code == 0, said
-    golden(said.out)
-    assert said.out.split("ACTS")[1].split()[1:4] == ["kube-controller-manager", "of", "demo-1"]
-    golden(said.err)
+    result = cli("controllers", "verify", "demo")
+    assert result.code == 0, result
+    golden(result.out)
+    assert result.out.split("ACTS")[1].split()[1:4] == ["kube-controller-manager", "of", "demo-1"]
+    golden(result.err)
     document = json.loads(cli("controllers", "verify", "demo", "-o", "json").out)
     assert (document["finding"], document["sets"][0]["gaps"][0]["durationSeconds"]) == ("no overlap", 1.25)
 
@@ -190,17 +190,17 @@ def test_a_policy_that_leaves_out_what_controllers_do_proves_nothing(cli: Cli, t
     policy = tmp_path / "policy.yaml"
     policy.write_text("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: None, verbs: [patch]}]\n")
     cli.with_store(lambda home: a_good_one(home, Audit(policy_file=PurePosixPath(policy))))
-    said = cli("controllers", "verify", "demo")
-    assert said.code == 6
-    golden(said.err)
+    result = cli("controllers", "verify", "demo")
+    assert result.code == 6
+    golden(result.err)
 
 
 def test_clocks_may_be_said_to_be_further_apart(cli: Cli) -> None:
     cli.with_store(a_good_one)
     cli.with_store(lambda home: wrote(home, "demo-1", line(10.2)))
     assert cli("controllers", "verify", "demo").code == 1
-    said = cli("controllers", "verify", "demo", "--slack", "300ms")
-    assert (said.code, "differ by up to 300 ms" in said.err) == (0, True)
+    result = cli("controllers", "verify", "demo", "--slack", "300ms")
+    assert (result.code, "differ by up to 300 ms" in result.err) == (0, True)
 
 
 def test_the_command_ends_with_one_where_it_found_something_and_with_six_where_it_cannot_tell(
@@ -208,13 +208,13 @@ def test_the_command_ends_with_one_where_it_found_something_and_with_six_where_i
 ) -> None:
     cli.with_store(a_good_one)
     cli.with_store(lambda home: wrote(home, "demo-1", line(1.0), line(30.0)))
-    said = cli("controllers", "verify", "demo")
-    assert said.code == 1
-    golden(said.out)
-    golden(said.err)
+    result = cli("controllers", "verify", "demo")
+    assert result.code == 1
+    golden(result.out)
+    golden(result.err)
     cli.with_store(lambda home: wrote(home, "demo-1", '{"user": {"username": "system:kube-controller-manager"}'))
-    said = cli("controllers", "verify", "demo")
-    assert (said.code, "cannot be told" in said.out) == (6, True)
+    result = cli("controllers", "verify", "demo")
+    assert (result.code, "cannot be told" in result.out) == (6, True)
     cli.refused("controllers", "verify", "demo", "--since", "soon", code=2, says=("--since", "5m"))
     both = ("--since", "1h", "--operation", "x")
     golden(cli.refused("controllers", "verify", "demo", *both, code=2).err)

@@ -135,9 +135,9 @@ def test_the_help_has_a_panel_for_each_kind_of_command(cli: Cli) -> None:
 
 
 def test_every_command_is_in_the_help_and_an_unknown_one_is_told_what_is_like_it(cli: Cli, golden: Golden) -> None:
-    said = cli("--help").out
+    help_text = cli("--help").out
     for name in ("demo", "create", "status", "migrate", "probe", "history", "replica", "certs", "site", "home"):
-        assert f" {name} " in said
+        assert f" {name} " in help_text
     golden(cli("statsu").err)
     assert "list" in cli("replica", "--help").out
 

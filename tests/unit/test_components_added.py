@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
-from model.stories import told
+from model.stories import step_words
 from model.worlds import FORMER, NEW, changing, settled
 from support.small_plane import NAME, SmallPlane, with_volume
 from support.templates import CLUSTER, REPLICA, template
@@ -144,7 +144,7 @@ def runs(truth: Truth) -> set[str]:
 
 
 def test_it_comes_to_one_replica_after_the_other_and_leaves_them_again() -> None:
-    steps = [told(each.step) for each in dry_run(observe(asked())).steps]
+    steps = [step_words(each.step) for each in dry_run(observe(asked())).steps]
     starts = [f"StartUnit {TOKEN_WEBHOOK} of east-{number}" for number in (2, 3, 1)]
     assert sorted(starts) == sorted(each for each in steps if each.startswith("StartUnit"))
     assert not [each for each in steps if each.startswith("StopUnit")], "nothing stops for it"

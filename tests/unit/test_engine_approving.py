@@ -30,7 +30,7 @@ async def turn(lab: JoiningLab, task: ApproveNodes, *, ready: bool = True) -> No
     await task.turn(lab.plane, World(slots=(), memory=lab.plane.memory, now=0.0, replicas=facts))
 
 
-async def told(lab: JoiningLab) -> list[str]:
+async def messages(lab: JoiningLab) -> list[str]:
     return [each.message for each in await lab.fake.store.events("demo") if each.reason == "NodeCertificateNotApproved"]
 
 
@@ -45,7 +45,7 @@ async def test_a_node_that_asks_for_itself_is_approved_once(lab: JoiningLab) -> 
     assert lab.objects.calls == [f"apply {path}/approval"]
     await turn(lab, task)
     assert len(lab.objects.calls) == 1, "it was decided on"
-    assert await told(lab) == []
+    assert await messages(lab) == []
 
 
 async def test_one_that_asks_for_the_planes_address_is_left_to_a_person_and_told_of_once(
@@ -58,14 +58,14 @@ async def test_one_that_asks_for_the_planes_address_is_left_to_a_person_and_told
     for _ in range(3):
         await turn(lab, task)
     assert not lab.approved(path)
-    golden(await told(lab))
+    golden(await messages(lab))
 
 
 async def test_what_an_apiserver_refuses_is_told_of_and_tried_again(lab: JoiningLab, golden: Golden) -> None:
     path, task = good(lab), ApproveNodes()
     lab.objects.refuses["csr-1"] = Refused("applying", "some policy says no", Refusal.LATER)
     await turn(lab, task)
-    golden(await told(lab))
+    golden(await messages(lab))
     lab.objects.refuses.clear()
     await turn(lab, task)
     assert lab.approved(path)

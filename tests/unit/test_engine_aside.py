@@ -61,10 +61,10 @@ def test_what_is_told_is_one_line_with_the_step_and_its_last_error(golden: Golde
     assert aside.put(START, "it\nwas   refused", began=100.0, at=100.0)
     assert not aside.put(START, "it\nwas   refused", began=101.0, at=101.0)
     assert aside.put(START, "no space left on device" + "!" * 500, began=102.0, at=102.0)
-    told = aside.now(102.0)[0].error
-    golden(told)
-    assert len(told) < 400
-    assert "\n" not in told
+    error = aside.now(102.0)[0].error
+    golden(error)
+    assert len(error) < 400
+    assert "\n" not in error
 
 
 def test_a_note_is_never_put_aside() -> None:

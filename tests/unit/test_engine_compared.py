@@ -84,9 +84,9 @@ async def test_one_that_has_forgotten_more_history_or_lags_for_a_moment_does_not
     async def hash_keys(etcd: FakeEtcd, url: str, revision: int) -> KeySpaceHash:
         nonlocal asked
         asked += 1
-        said = await real(etcd, url, revision)
+        answer = await real(etcd, url, revision)
         forgets = url == fake.url("east-2") and asked < 6
-        return KeySpaceHash(hash=9, hash_revision=0, compact_revision=5, revision=7) if forgets else said
+        return KeySpaceHash(hash=9, hash_revision=0, compact_revision=5, revision=7) if forgets else answer
 
     monkeypatch.setattr(FakeEtcd, "hash_keys", hash_keys)
     assert (await compare(plane)).hashes == {"east-1": 1, "east-2": 1, "west-1": 1}
@@ -131,8 +131,8 @@ def test_a_check_says_what_to_do_about_each_member(golden: Golden) -> None:
 
     well = (row("east-1", 1, same=True), row("east-2", 1, same=True))
     assert _advice("demo", well) == []
-    (told,) = _advice("demo", (*well, row("east-3", 2, same=False)))
-    golden(told)
+    (advice,) = _advice("demo", (*well, row("east-3", 2, same=False)))
+    golden(advice)
     (torn,) = _advice("demo", (row("east-1", 1, same=None), row("east-2", 2, same=None)))
     golden(torn)
 

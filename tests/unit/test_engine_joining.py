@@ -107,12 +107,12 @@ def test_what_nodes_would_be_lost_without_may_not_be_set(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "takes"),
+    ("bootstrap", "takes"),
     [(None, True), (True, True), (False, False)],
 )
-def test_planes_take_nodes_unless_the_user_says_otherwise(said: bool | None, takes: bool) -> None:
+def test_planes_take_nodes_unless_the_user_says_otherwise(bootstrap: bool | None, takes: bool) -> None:
     made = new_control_plane("demo", site="east")
-    assert takes_nodes(with_spec(made, nodes=Nodes(bootstrap=said))) is takes
+    assert takes_nodes(with_spec(made, nodes=Nodes(bootstrap=bootstrap))) is takes
 
 
 def operation(before: ControlPlane | None, after: ControlPlane) -> Operation:

@@ -52,9 +52,9 @@ def test_one_that_is_as_near_as_it_was_before_and_falls_back_again_comes_no_near
 @pytest.mark.parametrize("leader", [(3, 2), (1, 3)], ids=["another leader", "the same one, which leads anew"])
 def test_with_a_new_leader_it_begins_anew(leader: tuple[int, int]) -> None:
     stuck = looked(begun(), STUCK)
-    anew = stuck.after(replace(FAR, leader=leader), stuck.until + EVERY)
-    assert anew.lagging is False
-    assert looked(anew, STUCK, replace(FAR, leader=leader)).lagging is True
+    restarted = stuck.after(replace(FAR, leader=leader), stuck.until + EVERY)
+    assert restarted.lagging is False
+    assert looked(restarted, STUCK, replace(FAR, leader=leader)).lagging is True
 
 
 def test_after_we_were_away_nothing_is_known() -> None:

@@ -83,9 +83,9 @@ async def test_a_founder_that_repeats_itself_is_named_within_a_minute_with_what_
     for second in range(20):
         lab.output += PEER % f"{second}ms" + "\n"
         assert await lab.look(1.0) == ()
-    ((component, said),) = await lab.until_quiet(most=40.0)
+    ((component, complaint),) = await lab.until_quiet(most=40.0)
     assert component == ETCD
-    golden(said)
+    golden(complaint)
 
 
 @pytest.mark.parametrize("moves", ["checks", "output", "process"])
@@ -119,9 +119,9 @@ async def test_an_apiserver_is_named_with_the_checks_that_fail_and_two_that_alte
     for step in range(20):
         lab.unready = f"500: [-]{'etcd' if step % 2 else 'informer-sync'} failed"
         last = await lab.look()
-    ((_, said),) = last
-    assert said.startswith("500: [-]")
-    golden(said)
+    ((_, complaint),) = last
+    assert complaint.startswith("500: [-]")
+    golden(complaint)
 
 
 async def test_who_is_well_is_not_asked_and_who_starts_only_after_a_moment() -> None:

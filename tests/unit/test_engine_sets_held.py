@@ -49,7 +49,7 @@ class Lab:
     clocks: Clocks = field(default_factory=Clocks)
     sets: tuple[ControllerSetSpec, ...] = (IPAM,)
     #: What each replica is told of the sets, where it is not what is wanted: owner and guard of all of them.
-    told: Mapping[str, tuple[ControllerProgram, Guard]] = field(default_factory=dict)
+    owners: Mapping[str, tuple[ControllerProgram, Guard]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.fake.kube.holders = {
@@ -71,7 +71,7 @@ class Lab:
         template = template.model_copy(update={"cloud_controller_manager": cloud})
         plane.revisions = Revisions(
             templates={
-                name: template.model_copy(update={"controller_sets": tuple(self._told(name))})
+                name: template.model_copy(update={"controller_sets": tuple(self._templates(name))})
                 for name in ("", *self.fake.names)
             }
         )
@@ -79,11 +79,11 @@ class Lab:
         self.fake.kube.apiservers = {apiserver_address(each): FakeApiserver() for each in records}
         return plane
 
-    def _told(self, replica: str) -> list[ControllerSetTemplate]:
+    def _templates(self, replica: str) -> list[ControllerSetTemplate]:
         found = []
         for each in self.sets:
             first = next(one for one in self.sets if one.owner is each.owner) is each
-            owner, guard = self.told.get(replica, (each.owner, Guard.SET if first else Guard.MANAGER))
+            owner, guard = self.owners.get(replica, (each.owner, Guard.SET if first else Guard.MANAGER))
             found.append(ControllerSetTemplate(**{**dict(each), "owner": owner}, guard=guard))
         return found
 
@@ -150,7 +150,7 @@ async def test_of_the_sets_of_one_owner_the_first_has_its_own_lock_and_the_other
 
 async def test_a_kube_controller_manager_that_can_hold_no_lock_of_a_set_runs_it_under_its_main_lock(lab: Lab) -> None:
     lab = Lab(lab.fake, sets=(IPAM.model_copy(update={"owner": KUBE}),))
-    lab.told = dict.fromkeys(lab.fake.names, (KUBE, Guard.MANAGER))
+    lab.owners = dict.fromkeys(lab.fake.names, (KUBE, Guard.MANAGER))
     plane = await lab.open()
     lab.holds(plane, KUBE.value, "east-1", KUBE)
     lab.lease(LOCK, "somebody who came before", program="kubectl")
@@ -159,7 +159,7 @@ async def test_a_kube_controller_manager_that_can_hold_no_lock_of_a_set_runs_it_
 
 
 async def test_while_a_set_is_handed_over_it_is_shown_who_still_runs_it(lab: Lab, golden: Golden) -> None:
-    lab.told = {"east-1": (KUBE, Guard.MANAGER)}
+    lab.owners = {"east-1": (KUBE, Guard.MANAGER)}
     plane = await lab.open()
     lab.holds(plane, KUBE.value, "east-1", KUBE)
     lab.holds(plane, CLOUD.value, "west-1", CLOUD)
@@ -170,7 +170,7 @@ async def test_while_a_set_is_handed_over_it_is_shown_who_still_runs_it(lab: Lab
 
 async def test_while_nobody_is_told_to_run_it_nobody_does(lab: Lab, golden: Golden) -> None:
     lab = Lab(lab.fake, sets=(IPAM.model_copy(update={"owner": KUBE}),))
-    lab.told = dict.fromkeys(lab.fake.names, (CLOUD, Guard.NONE))
+    lab.owners = dict.fromkeys(lab.fake.names, (CLOUD, Guard.NONE))
     plane = await lab.open()
     lab.holds(plane, KUBE.value, "east-1", KUBE)
     found = await only(plane)
@@ -216,7 +216,7 @@ async def test_two_who_say_that_they_hold_it_are_told(lab: Lab, golden: Golden) 
 
 
 @pytest.mark.parametrize(
-    ("machine", "apart", "said"),
+    ("machine", "apart", "difference"),
     [
         (103.0, 100.0, "3 s ahead of"),
         (97.0, 100.0, "3 s behind"),
@@ -224,24 +224,26 @@ async def test_two_who_say_that_they_hold_it_are_told(lab: Lab, golden: Golden) 
     ],
 )
 async def test_a_holder_s_clock_is_compared_with_the_apiserver_s_and_counts_its_renewals(
-    lab: Lab, machine: float, apart: float, said: str
+    lab: Lab, machine: float, apart: float, difference: str
 ) -> None:
     lab.clocks.ahead = {"m-west-1": machine, "m-east-1": apart}
     plane = await lab.open()
     lab.holds(plane, LOCK, "west-1", CLOUD, ago=1.0 - machine)
     found = await only(plane)
     assert (found.renewed_ago, found.well) == (1.0, True)
-    wanted = f"the clock of cloud-controller-manager of west-1 is {said} the apiserver's: set it, and run NTP there"
-    assert found.why == ((wanted,) if said else ())
+    wanted = (
+        f"the clock of cloud-controller-manager of west-1 is {difference} the apiserver's: set it, and run NTP there"
+    )
+    assert found.why == ((wanted,) if difference else ())
 
 
-@pytest.mark.parametrize(("ago", "said"), [(-2.0, False), (-3.0, True)])
+@pytest.mark.parametrize(("ago", "reported"), [(-2.0, False), (-3.0, True)])
 async def test_a_renewal_that_is_yet_to_come_is_told_where_no_clock_can_be_read(
-    lab: Lab, ago: float, said: bool
+    lab: Lab, ago: float, reported: bool
 ) -> None:
     plane = await lab.open()
     lab.holds(plane, LOCK, "west-1", CLOUD, ago=ago)
-    assert ("3 s ahead of the apiserver's" in "".join((await only(plane)).why)) is said
+    assert ("3 s ahead of the apiserver's" in "".join((await only(plane)).why)) is reported
 
 
 async def test_where_a_site_is_gone_its_clocks_are_not_known(lab: Lab) -> None:

@@ -104,7 +104,7 @@ async def plane_on(fake: FakePlane, found: Disks) -> Plane:
     return plane
 
 
-def said(plane: Plane, kind: str = ConditionType.DISKS_HEALTHY) -> Condition:
+def condition_of(plane: Plane, kind: str = ConditionType.DISKS_HEALTHY) -> Condition:
     found = find_condition(plane.resource.status.conditions, kind)
     assert found is not None
     return found
@@ -118,10 +118,10 @@ async def test_a_disk_that_is_slow_in_two_readings_is_told_and_a_fast_member_lea
     leader = fake.etcd.cluster.leader
     for _ in range(2):
         await task.turn(plane, await look(plane))
-        assert (said(plane).status, said(plane).reason) == ("True", "Healthy")
+        assert (condition_of(plane).status, condition_of(plane).reason) == ("True", "Healthy")
     await task.turn(plane, await look(plane))
-    assert (said(plane).status, said(plane).reason) == ("False", "DiskSlow")
-    golden(said(plane).message)
+    assert (condition_of(plane).status, condition_of(plane).reason) == ("False", "DiskSlow")
+    golden(condition_of(plane).message)
     assert fake.etcd.cluster.leader != leader
     (entry,) = [each for each in await fake.store.journal("demo") if each.kind == "transfer-leadership"]
     golden(str(entry.detail["why"]))
@@ -131,8 +131,8 @@ async def test_a_disk_that_is_slow_in_two_readings_is_told_and_a_fast_member_lea
     for _ in range(3):
         await task.turn(plane, await look(plane))
     assert fake.etcd.cluster.leader == second, "not so soon"
-    assert fast in said(plane).message
-    assert "east-1" not in said(plane).message
+    assert fast in condition_of(plane).message
+    assert "east-1" not in condition_of(plane).message
     monkeypatch.setattr(disk_watch, "_APART", 0.0)
     await task.turn(plane, await look(plane))
     assert fake.etcd.cluster.leader != second
@@ -144,16 +144,16 @@ async def test_a_leader_behind_a_slow_link_is_told_and_one_of_the_others_leads(f
     leader = fake.etcd.cluster.leader
     for _ in range(2):
         await task.turn(plane, await look(plane))
-        assert (said(plane, ConditionType.LINKS_HEALTHY).status, fake.etcd.cluster.leader) == ("True", leader)
+        assert (condition_of(plane, ConditionType.LINKS_HEALTHY).status, fake.etcd.cluster.leader) == ("True", leader)
     await task.turn(plane, await look(plane))
-    told = said(plane, ConditionType.LINKS_HEALTHY)
-    assert (told.status, told.reason) == ("False", "LinkSlow")
-    golden(told.message)
-    assert said(plane).status == "True", "its disk is not"
+    condition = condition_of(plane, ConditionType.LINKS_HEALTHY)
+    assert (condition.status, condition.reason) == ("False", "LinkSlow")
+    golden(condition.message)
+    assert condition_of(plane).status == "True", "its disk is not"
     assert fake.etcd.cluster.leader != leader
     found.far = frozenset()
     await task.turn(plane, await look(plane))
-    assert said(plane, ConditionType.LINKS_HEALTHY).status == "True"
+    assert condition_of(plane, ConditionType.LINKS_HEALTHY).status == "True"
 
 
 async def test_no_member_is_better_where_all_links_are_slow(fake: FakePlane) -> None:
@@ -162,7 +162,7 @@ async def test_no_member_is_better_where_all_links_are_slow(fake: FakePlane) -> 
     leader = fake.etcd.cluster.leader
     for _ in range(4):
         await task.turn(plane, await look(plane))
-    assert said(plane, ConditionType.LINKS_HEALTHY).reason == "LinkSlow"
+    assert condition_of(plane, ConditionType.LINKS_HEALTHY).reason == "LinkSlow"
     assert fake.etcd.cluster.leader == leader
 
 
@@ -188,14 +188,14 @@ async def test_a_disk_with_little_room_is_told_with_its_machine(fake: FakePlane,
     found = Disks(fake, {}, {"m-east-2": LITTLE - 1})
     plane, task = await plane_on(fake, found), WatchMembers(every=0.0)
     await task.turn(plane, await look(plane))
-    assert said(plane).reason == "DiskNearlyFull"
-    golden(said(plane).message)
+    assert condition_of(plane).reason == "DiskNearlyFull"
+    golden(condition_of(plane).message)
     found.free["m-east-2"] = 0
     await task.turn(plane, await look(plane))
-    assert (said(plane).status, said(plane).reason) == ("False", "DiskFull")
+    assert (condition_of(plane).status, condition_of(plane).reason) == ("False", "DiskFull")
     found.free.clear()
     await task.turn(plane, await look(plane))
-    assert (said(plane).status, said(plane).message) == ("True", "")
+    assert (condition_of(plane).status, condition_of(plane).message) == ("True", "")
 
 
 def test_leadership_is_handed_over_only_from_a_slow_disk_to_a_fast_one_while_all_is_well() -> None:

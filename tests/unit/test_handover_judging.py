@@ -41,7 +41,7 @@ def test_a_set_that_was_handed_over_was_never_two_processes() -> None:
     acts = [act(KCM, "demo-1", 1), act(KCM, "demo-1", 9.9), act(CCM, "demo-3", 11.4), act(CCM, "demo-3", 59)]
     found = verdict(handed_over(), acts)
     assert found.finding is Judgement.PROVEN
-    assert [(each.tenure.who, each.acts) for each in found.holders] == [
+    assert [(each.tenure.description, each.acts) for each in found.holders] == [
         ("kube-controller-manager of demo-1", 2),
         ("cloud-controller-manager of demo-3", 2),
     ]

@@ -30,7 +30,7 @@ NODES = (
 
 
 def request(pem: bytes, **spec: Any) -> SigningRequest:
-    said = {
+    fields = {
         "request": base64.b64encode(pem).decode(),
         "signerName": "kubernetes.io/kubelet-serving",
         "username": USER,
@@ -38,7 +38,7 @@ def request(pem: bytes, **spec: Any) -> SigningRequest:
         "usages": ["digital signature", "server auth"],
         **spec,
     }
-    return SigningRequest.model_validate({"metadata": {"name": "csr-1", "uid": "u"}, "spec": said})
+    return SigningRequest.model_validate({"metadata": {"name": "csr-1", "uid": "u"}, "spec": fields})
 
 
 def why_not(pem: bytes, nodes: tuple[Node, ...] = NODES, **spec: Any) -> str:

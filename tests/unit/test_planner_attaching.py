@@ -70,8 +70,8 @@ def test_a_member_of_a_dead_machine_comes_back_on_another_one_as_who_it_was(powe
     was, now = truth.memory.replica("east-2"), healed.memory.replica("east-2")
     assert (was.machine, now.machine, now.slot) == ("east-b1", "east-b2", was.slot)
     assert "east-2" in healed.serving
-    told = {each.reason: each.message for each in happenings(observe(healed))}
-    golden(told["ReplicaReattached"])
+    messages = {each.reason: each.message for each in happenings(observe(healed))}
+    golden(messages["ReplicaReattached"])
     assert any("leftovers of east-2 on machine east-b1" in each for each in plan(observe(healed)).leftovers)
 
 
@@ -200,10 +200,10 @@ def test_nothing_is_taken_from_a_majority_that_may_live_where_we_cannot_see_it()
 def test_a_person_who_may_say_that_they_are_gone_is_told_what_comes_of_it(reattachable: bool, golden: Golden) -> None:
     still = lost(Power.FROZEN, reattachable=reattachable)
     sure = replace(still, consent=Consent(epoch=1, even_if_others_live=True))
-    unsure, said = advice(observe(still)), advice(observe(sure))
+    unsure, advised = advice(observe(still)), advice(observe(sure))
     golden(unsure)
-    assert "waiting for" not in said, "nothing is waited for then"
-    golden(said)
+    assert "waiting for" not in advised, "nothing is waited for then"
+    golden(advised)
 
 
 def test_machines_that_are_only_booting_have_their_time() -> None:

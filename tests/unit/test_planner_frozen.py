@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.stories import told, with_fact
+from model.stories import step_words, with_fact
 from model.worlds import BETWEEN, FORMER, NEW, changing
 
 from quarterdeck.model.components import Component, ReplicaChange
@@ -30,14 +30,14 @@ def frozen(*names: str) -> World:
 
 
 def test_it_is_stopped_before_anything_else_is_done() -> None:
-    assert [told(each) for each in plan(frozen("east-2")).now] == [f"StopUnit {KUBE} of east-2"]
+    assert [step_words(each) for each in plan(frozen("east-2")).now] == [f"StopUnit {KUBE} of east-2"]
 
 
 def test_where_all_stand_still_nobody_is_stopped() -> None:
     """Then it is the host that is slow, and nobody takes a lock."""
     names = [each.name for each in frozen().memory.replicas]
     assert stop_frozen(view(frozen(*names))).steps == ()
-    assert {told(each) for each in stop_frozen(view(frozen(*names[:2]))).steps} == {
+    assert {step_words(each) for each in stop_frozen(view(frozen(*names[:2]))).steps} == {
         f"StopUnit {KUBE} of {each}" for each in names[:2]
     }
 

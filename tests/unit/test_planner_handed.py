@@ -7,7 +7,7 @@ from dataclasses import replace
 from model.stories import (
     ROLLING_STEPS,
     planned,
-    told,
+    step_words,
     whats,
     with_fact,
     with_membership,
@@ -117,7 +117,7 @@ def test_controllers_wait_until_those_have_stopped_that_they_must_not_meet(golde
     for component in CONTROLLERS:
         world = with_unit(world, "east-1", component, UnitState.STOPPED)
     now = control(view(world))
-    assert [told(each) for each in now.steps] == ["StartUnit kube-scheduler of east-1"]
+    assert [step_words(each) for each in now.steps] == ["StartUnit kube-scheduler of east-1"]
     golden(whats(now))
 
 
@@ -136,7 +136,7 @@ def test_nobody_stops_for_a_machine_that_does_not_answer_and_who_has_stopped_sta
     golden(whats(now))
     for component in (KUBE, CLOUD):
         world = with_unit(world, "east-1", component, UnitState.STOPPED)
-    assert {told(each) for each in planned(world, StartUnit).steps} == {
+    assert {step_words(each) for each in planned(world, StartUnit).steps} == {
         f"StartUnit {each} of east-1" for each in (KUBE, CLOUD)
     }
 

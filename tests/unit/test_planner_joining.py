@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from model.seen import Seen, dead, learner, placed, seen, viewed, voters_at
-from model.stories import all_told, planned, whats
+from model.stories import all_steps, planned, whats
 from support.golden import Golden
 
 from quarterdeck.model.membership import Health
@@ -49,19 +49,19 @@ def test_etcd_of_a_member_that_was_well_is_started_where_it_is_seen_to_be_idle_a
     one: Seen, starts: bool
 ) -> None:
     world = seen(one, Seen("west-1"), to="west", count=1)
-    assert all_told(keep_running(view(world))) == ["StartUnit etcd of east-1"] * starts
+    assert all_steps(keep_running(view(world))) == ["StartUnit etcd of east-1"] * starts
 
 
 def test_as_long_as_nobody_knows_who_is_a_member_the_last_on_each_machine_is_one() -> None:
     world = replace(seen(Seen("east-1", etcd=STOPPED), to="east", count=1), membership=None)
-    assert all_told(planned(world, StartUnit)) == ["StartUnit etcd of east-1"]
+    assert all_steps(planned(world, StartUnit)) == ["StartUnit etcd of east-1"]
     heir = replace(world.memory.replicas[0], name="east-4")
     two = replace(
         world,
         memory=replace(world.memory, replicas=(*world.memory.replicas, heir)),
         replicas=(*world.replicas, replace(world.replicas[0], name="east-4")),
     )
-    assert all_told(planned(two, StartUnit)) == ["StartUnit etcd of east-4"]
+    assert all_steps(planned(two, StartUnit)) == ["StartUnit etcd of east-4"]
 
 
 # --- join -----------------------------------------------------------------------------------------------------------
@@ -70,7 +70,7 @@ def test_as_long_as_nobody_knows_who_is_a_member_the_last_on_each_machine_is_one
 @pytest.mark.parametrize("health", [SUSPECT, UNREACHABLE, DOWN])
 def test_learners_are_added_when_all_voters_are_well(health: Health, golden: Golden) -> None:
     west = (placed("west-1"), placed("west-2"))
-    assert all_told(join(viewed(*EAST, *west, to="west", count=2))) == [
+    assert all_steps(join(viewed(*EAST, *west, to="west", count=2))) == [
         "AddLearner west-1",
         "AddLearner west-2",
     ]
@@ -85,7 +85,7 @@ def test_learners_are_added_when_all_voters_are_well(health: Health, golden: Gol
 def test_no_learner_is_added_on_a_machine_that_does_not_answer(golden: Golden) -> None:
     deaf = placed("west-1", machine=CUT_OFF)
     some = join(viewed(*EAST, deaf, placed("west-2"), to="west", count=2))
-    assert (all_told(some), whats(some)) == (["AddLearner west-2"], ())
+    assert (all_steps(some), whats(some)) == (["AddLearner west-2"], ())
     none = join(viewed(*EAST, deaf, to="west", count=1))
     assert none.steps == ()
     golden(whats(none))
@@ -98,7 +98,7 @@ def joining(name: str, *, etcd: UnitState = ABSENT, peer_up: bool = False) -> Se
 
 def joins(*west: Seen) -> tuple[list[str], tuple[str, ...]]:
     outcome = join(viewed(*EAST, *west, to="west", count=len(west)))
-    return all_told(outcome), whats(outcome)
+    return all_steps(outcome), whats(outcome)
 
 
 def test_learners_start_in_turn_each_when_the_one_before_answers_its_peers() -> None:
@@ -145,7 +145,7 @@ UNHEARD = Seen("west-1", learner=True, health=SUSPECT, started=False)
 def test_only_a_learner_that_has_the_data_is_published_and_was_never_well_is_restarted_and_once(
     one: Seen, restarted: bool
 ) -> None:
-    assert all_told(rejoin(viewed(*EAST, one, to="west", count=1))) == ["RestartUnit etcd of west-1"] * restarted
+    assert all_steps(rejoin(viewed(*EAST, one, to="west", count=1))) == ["RestartUnit etcd of west-1"] * restarted
 
 
 # --- promote --------------------------------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ def test_only_a_learner_that_has_the_data_is_published_and_was_never_well_is_res
 def test_whoever_cannot_be_promoted_now_keeps_nobody_else(golden: Golden) -> None:
     behind = replace(learner("west-1"), lag=1_001)
     now = viewed(*EAST, behind, learner("west-2"), to="west", count=2)
-    assert all_told(promote(now)) == ["Promote west-2"]
+    assert all_steps(promote(now)) == ["Promote west-2"]
     alone = promote(viewed(*EAST, behind, to="west", count=1))
     assert alone.steps == ()
     golden(whats(alone))

@@ -111,8 +111,8 @@ def test_it_is_started_anew_once_and_the_plane_is_as_wanted() -> None:
 def test_if_that_does_not_help_it_votes_until_another_one_has_come_elsewhere(name: str) -> None:
     truth = plane()
     struck = lame(slow(truth, name), truth.machine_of(name).name)
-    told = [each.split()[0] for each in healing_of(struck)]
-    assert told == ["ReviveUnit", "Condemn", "PlaceReplica", "AddLearner", "Promote", "RemoveMember"]
+    kinds = [each.split()[0] for each in healing_of(struck)]
+    assert kinds == ["ReviveUnit", "Condemn", "PlaceReplica", "AddLearner", "Promote", "RemoveMember"]
     well = until(struck, is_done)
     assert set(well.members) == {"east-1", "east-2", "east-3", "east-4"} - {name}
     assert well.machine_of("east-4").name != truth.machine_of(name).name
@@ -160,7 +160,7 @@ UNKNOWN = (
 @pytest.mark.parametrize("fact", UNKNOWN, ids=str)
 def test_what_is_not_known_neither_begins_its_time_nor_ends_it(fact: dict[str, object]) -> None:
     world = seen(99.0, **fact)
-    assert [told for _, told in unhealthy(view(world))] == [ETCD]
+    assert [component for _, component in unhealthy(view(world))] == [ETCD]
     assert steps_of(world) == [], "nothing is done to who is not known to lag"
     assert held_back(view(world)) == ()
     unnoted = with_memory(world, unhealthy=())
@@ -310,8 +310,8 @@ def test_one_that_joins_and_never_catches_up_gives_way_to_another_one_elsewhere(
     well = until(joining(machine), is_done)
     assert machine not in {well.machine_of(name).name for name in well.members}
     assert len(well.members) == 3
-    told = [each for each in healing_of(joining(machine)) if "east-4" in each]
-    assert told == [
+    steps = [each for each in healing_of(joining(machine)) if "east-4" in each]
+    assert steps == [
         "PlaceReplica east-4",
         "AddLearner east-4",
         "ReviveUnit etcd of east-4",
@@ -399,8 +399,8 @@ def test_nor_does_anything_happen_there_while_another_one_is_behind(revived: boo
 
 
 def test_it_is_told_of_voters_and_joiners_and_of_nobody_else(golden: Golden) -> None:
-    told = {each.reason: each.message for each in happenings(seen(**LAGS))}
-    golden(told["MemberLagging"])
+    messages = {each.reason: each.message for each in happenings(seen(**LAGS))}
+    golden(messages["MemberLagging"])
     assert "MemberLagging" not in {each.reason for each in happenings(seen(lagging=None, lag=5_000))}
     machine = comes_to(joining())
     noted = until(joining(machine), lambda truth, _: bool(truth.memory.unhealthy))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from model.seen import Seen, dead, learner, left, placed, viewed, voters_at
-from model.stories import all_told, whats
+from model.stories import all_steps, whats
 from support.golden import Golden
 
 from quarterdeck.model.membership import Health
@@ -33,7 +33,7 @@ DOWN, SUSPECT, UNREACHABLE = Health.DOWN, Health.SUSPECT, Health.UNREACHABLE
 def dies(one: Seen, *rest: Seen, leader: str | None = None, count: int = 3) -> bool:
     """Whether quarterdeck removes it as one of those that nobody wants and that are dead, lost or only listen."""
     now = viewed(*(rest or voters_at("west", 3)), one, to="west", count=count, leader=leader)
-    steps = all_told(remove_dead(now))
+    steps = all_steps(remove_dead(now))
     assert steps in ([], [f"RemoveMember {one.name}"])
     return bool(steps)
 
@@ -93,7 +93,7 @@ def test_whoever_is_not_to_go_keeps_nobody_else() -> None:
     now = viewed(
         Seen("east-1", member=False), Seen("east-2"), dead("east-3"), *voters_at("west", 4), to="west", count=4
     )
-    assert all_told(remove_dead(now)) == ["RemoveMember east-3"]
+    assert all_steps(remove_dead(now)) == ["RemoveMember east-3"]
 
 
 # --- lead -----------------------------------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ GONE = tuple(map(left, voters_at("east", 3)))
 
 
 def test_leadership_goes_to_a_wanted_voter_once_no_unwanted_apiserver_serves() -> None:
-    assert all_told(led(*GONE, *voters_at("west", 2))) == ["TransferLeadership west-1"]
+    assert all_steps(led(*GONE, *voters_at("west", 2))) == ["TransferLeadership west-1"]
     assert led(*GONE, *voters_at("west", 2)).steps[0].site == "west"
     assert not led(*GONE, *voters_at("west", 2), leader="west-2").steps
     assert not led(*GONE[:2], Seen("east-3"), *voters_at("west", 2)).steps
@@ -121,12 +121,12 @@ def test_leadership_stays_until_the_wanted_apiservers_carry_the_traffic() -> Non
 def test_an_apiserver_without_a_healthy_voter_behind_it_keeps_no_leadership() -> None:
     """It serves nobody, though its machine does not say so."""
     sick = Seen("east-3", health=UNREACHABLE, machine=CUT_OFF, ready=None)
-    assert all_told(led(*GONE[:2], sick, *voters_at("west", 2))) == ["TransferLeadership west-1"]
+    assert all_steps(led(*GONE[:2], sick, *voters_at("west", 2))) == ["TransferLeadership west-1"]
 
 
 def test_who_lags_is_passed_over_for_leadership(golden: Golden) -> None:
     late = Seen("west-1", lag=1_001)
-    assert all_told(led(*GONE, late, Seen("west-2"))) == ["TransferLeadership west-2"]
+    assert all_steps(led(*GONE, late, Seen("west-2"))) == ["TransferLeadership west-2"]
     nobody = led(*GONE, late, replace(late, name="west-2"))
     assert nobody.steps == ()
     golden(whats(nobody))
@@ -144,7 +144,7 @@ READY = (*GONE, *voters_at("west", 2), learner("west-3"))
 
 def test_the_swap_promotes_the_last_one_and_removes_the_first() -> None:
     outcome = swapped(*READY)
-    assert all_told(outcome) == ["Swap(Promote west-3, RemoveMember east-1)"]
+    assert all_steps(outcome) == ["Swap(Promote west-3, RemoveMember east-1)"]
     (step,) = outcome.steps
     assert isinstance(step, Swap)
     assert [(change.site, change.member, change.why) for change in step.changes] == [
@@ -156,13 +156,13 @@ def test_the_swap_promotes_the_last_one_and_removes_the_first() -> None:
 
 
 def test_the_leader_is_in_no_swap() -> None:
-    assert all_told(swapped(*READY, leader="east-1")) == ["Swap(Promote west-3, RemoveMember east-2)"]
+    assert all_steps(swapped(*READY, leader="east-1")) == ["Swap(Promote west-3, RemoveMember east-2)"]
 
 
 def test_the_dead_go_first_in_a_swap() -> None:
     """Whose apiserver serves nobody is known of them too."""
     one = dead("east-3")
-    assert all_told(swapped(*GONE[:2], one, *voters_at("west", 2), learner("west-3"))) == [
+    assert all_steps(swapped(*GONE[:2], one, *voters_at("west", 2), learner("west-3"))) == [
         "Swap(Promote west-3, RemoveMember east-3)"
     ]
 
@@ -194,30 +194,30 @@ def test_an_apiserver_whose_member_is_not_well_holds_up_no_swap_and_its_member_i
     five = (sick, *map(left, voters_at("east", 4, first=2)))
     west = (*voters_at("west", 2), learner("west-3"), learner("west-4"), learner("west-5"))
     swapping = "Swap(Promote west-3, Promote west-4, Promote west-5, RemoveMember east-2)"
-    assert all_told(swapped(*five, *west, count=5)) == [swapping]
+    assert all_steps(swapped(*five, *west, count=5)) == [swapping]
 
 
 def test_a_swap_of_promotions_alone_waits_for_no_apiserver() -> None:
     """An apiserver cannot start on a learner."""
     joined = (learner("west-1"), learner("west-2"), learner("west-3"))
-    assert all_told(swapped(Seen("east-1"), *joined)) == ["Swap(Promote west-1, Promote west-2)"]
+    assert all_steps(swapped(Seen("east-1"), *joined)) == ["Swap(Promote west-1, Promote west-2)"]
 
 
 def test_a_swap_that_has_begun_is_finished_whatever_has_happened_since() -> None:
     amid = (*GONE, Seen("west-1"), Seen("west-2"), Seen("west-3", ready=False))
-    assert all_told(swapped(*amid, count=4)) == ["Swap(RemoveMember east-1)"]
+    assert all_steps(swapped(*amid, count=4)) == ["Swap(RemoveMember east-1)"]
 
 
 def test_a_swap_promotes_nobody_who_has_not_caught_up() -> None:
     """Not even one that is only to be finished."""
     amid = (*voters_at("east", 2), *voters_at("west", 2), replace(learner("west-3"), lag=1_001), learner("west-4"))
-    assert all_told(swapped(*amid, count=4)) == ["Swap(Promote west-4)"]
+    assert all_steps(swapped(*amid, count=4)) == ["Swap(Promote west-4)"]
 
 
 def test_an_unwanted_learner_is_in_no_swap() -> None:
     """Another rule removes it, and it has no vote to be counted."""
     sick = replace(learner("north-1"), health=DOWN, machine=OFF)
-    assert all_told(swapped(*READY, sick)) == ["Swap(Promote west-3, RemoveMember east-1)"]
+    assert all_steps(swapped(*READY, sick)) == ["Swap(Promote west-3, RemoveMember east-1)"]
 
 
 def test_a_swap_that_has_begun_takes_nobody_out_whose_apiserver_may_serve(golden: Golden) -> None:
@@ -233,7 +233,7 @@ def test_nothing_is_swapped_while_only_we_do_not_see_who_holds_the_quorum(golden
     assert found.steps == ()
     golden(whats(found))
     down = dead("west-3")
-    assert all_told(swapped(*GONE[:2], Seen("west-1"), Seen("west-2"), down)) == [
+    assert all_steps(swapped(*GONE[:2], Seen("west-1"), Seen("west-2"), down)) == [
         "Swap(RemoveMember east-1, RemoveMember east-2)"
     ]
 
@@ -249,7 +249,7 @@ WEST = voters_at("west", 3)
 
 
 def test_unwanted_voters_leave_one_by_one() -> None:
-    assert all_told(removed(*GONE[:2], *WEST)) == ["RemoveMember east-1"]
+    assert all_steps(removed(*GONE[:2], *WEST)) == ["RemoveMember east-1"]
     assert removed(*WEST) == RuleOutcome()
     assert removed(*WEST, learner("west-4"), count=5) == RuleOutcome(), (
         "where nobody is to leave, nothing is waited for"
@@ -288,13 +288,13 @@ def test_a_voter_that_leads_hands_over_before_it_leaves_and_the_next_leaves_mean
     assert found.steps == ()
     golden(whats(found))
     both = removed(*GONE[:2], *WEST, leader="east-1")
-    assert all_told(both) == ["RemoveMember east-2"]
+    assert all_steps(both) == ["RemoveMember east-2"]
 
 
 def test_a_voter_that_is_sick_leaves_like_any_other_when_its_apiserver_is_seen_to_be_off() -> None:
-    assert all_told(removed(left(Seen("east-1", health=SUSPECT)), *WEST)) == ["RemoveMember east-1"]
+    assert all_steps(removed(left(Seen("east-1", health=SUSPECT)), *WEST)) == ["RemoveMember east-1"]
     down = Seen("east-1", health=DOWN, machine=CUT_OFF)
-    assert all_told(removed(down, *WEST)) == ["RemoveMember east-1"]
+    assert all_steps(removed(down, *WEST)) == ["RemoveMember east-1"]
 
 
 # --- stop_removed ---------------------------------------------------------------------------------------------------
@@ -314,4 +314,4 @@ def test_a_voter_that_is_sick_leaves_like_any_other_when_its_apiserver_is_seen_t
     ],
 )
 def test_only_the_etcd_of_who_is_no_member_any_more_is_stopped(one: Seen, stops: bool) -> None:
-    assert all_told(stop_removed(viewed(one, *WEST, to="west", count=3))) == ["StopUnit etcd of east-1"] * stops
+    assert all_steps(stop_removed(viewed(one, *WEST, to="west", count=3))) == ["StopUnit etcd of east-1"] * stops

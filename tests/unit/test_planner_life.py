@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from model.stories import about_to, is_done, steps_until, told, until, whats, with_fact
+from model.stories import about_to, is_done, step_words, steps_until, until, whats, with_fact
 from model.worlds import empty, machines, moving, settled, wanted
 from support.golden import Golden
 
@@ -48,7 +48,7 @@ def test_what_is_left_on_a_machine_that_does_not_answer_is_named_and_holds_nothi
     world = observe(until(moving(3, 3), about_to(ReleaseReplica)))
     deaf = with_fact(world, "east-2", lambda fact: replace(fact, machine=MachineState.UNREACHABLE))
     seen = plan(deaf)
-    assert [told(step) for step in seen.now] == ["ReleaseReplica east-1", "ReleaseReplica east-3"]
+    assert [step_words(step) for step in seen.now] == ["ReleaseReplica east-1", "ReleaseReplica east-3"]
     golden(seen.leftovers)
 
 

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from model.stories import told, whats
+from model.stories import step_words, whats
 from model.stories import with_fact as with_whole
 from model.worlds import NEW, changing
 from support.golden import Golden
@@ -32,7 +32,7 @@ def asked(*restart: Component, replicas: int = 3) -> World:
 
 
 def does(world: World) -> list[str]:
-    return [told(step) for step in plan(world).now]
+    return [step_words(step) for step in plan(world).now]
 
 
 def with_fact(world: World, name: str, **seen: Any) -> World:
@@ -51,7 +51,7 @@ def test_nothing_stops_for_what_is_taken_up_and_nobody_is_exchanged(replicas: in
 
 
 def test_a_program_that_has_to_be_started_anew_is_alone_in_that() -> None:
-    kinds = [told(each.step).split(" of ")[0] for each in dry_run(asked(Component.SCHEDULER)).steps]
+    kinds = [step_words(each.step).split(" of ")[0] for each in dry_run(asked(Component.SCHEDULER)).steps]
     one = ["ReloadUnit kube-apiserver", "StopUnit kube-scheduler"]
     assert kinds[:2] == one
     assert "StopUnit kube-apiserver" not in kinds
@@ -83,7 +83,7 @@ def test_what_was_given_is_waited_for(golden: Golden) -> None:
 
 def test_a_program_that_did_not_take_its_files_up_is_started_anew_with_them() -> None:
     stuck = with_fact(asked(), "east-1", stuck=frozenset({NEW}))
-    steps = [told(each.step) for each in dry_run(stuck).steps]
+    steps = [step_words(each.step) for each in dry_run(stuck).steps]
     assert "ReloadUnit kube-apiserver of east-1" not in steps
     stops, starts = (steps.index(f"{kind} kube-apiserver of east-1") for kind in ("StopUnit", "StartUnit"))
     assert stops < steps.index("AdoptRevision east-1") < starts

@@ -11,7 +11,7 @@ from model.stories import (
     ROLLING_STEPS,
     led_by,
     planned,
-    told,
+    step_words,
     until,
     whats,
     with_balancers,
@@ -47,7 +47,7 @@ def asked(*restart: Component, replicas: int = 3) -> World:
 
 
 def does(world: World) -> list[str]:
-    return [told(step) for step in roll(view(world)).steps]
+    return [step_words(step) for step in roll(view(world)).steps]
 
 
 def rests(world: World) -> str | None:

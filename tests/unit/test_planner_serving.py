@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from model.stories import all_told, planned, serving, until, whats, with_fact, with_member, with_memory, with_unit
+from model.stories import all_steps, planned, serving, until, whats, with_fact, with_member, with_memory, with_unit
 from model.worlds import moving
 from support.components import CONTROLLERS
 from support.golden import Golden
@@ -99,7 +99,7 @@ def test_a_wanted_voter_whose_apiserver_does_not_run_gets_one_and_is_waited_for_
 ) -> None:
     idle = but(serving(), off("east-2", Component.APISERVER))
     assert whats(planned(idle, StartUnit)) == ()
-    assert all_told(planned(idle, StartUnit)) == ["StartUnit kube-apiserver of east-2"]
+    assert all_steps(planned(idle, StartUnit)) == ["StartUnit kube-apiserver of east-2"]
     starting = but(idle, unit("east-2", Component.APISERVER, UnitState.RUNNING))
     found = planned(starting, StartUnit)
     assert found.steps == ()
@@ -126,11 +126,11 @@ def test_an_apiserver_is_neither_started_nor_waited_for_where_it_could_not_serve
 
 def test_an_outage_is_when_no_apiserver_at_all_is_ready() -> None:
     dark = but(bare(), *(off(name, Component.APISERVER) for name in EAST + WEST))
-    assert all_told(serve_in_outage(view(dark))) == [f"StartUnit kube-apiserver of {name}" for name in EAST]
+    assert all_steps(serve_in_outage(view(dark))) == [f"StartUnit kube-apiserver of {name}" for name in EAST]
     assert serve_in_outage(view(but(dark, ready("west-4", True)))) == RuleOutcome()
     assert serve_in_outage(view(but(dark, ready("east-1", True)))) == RuleOutcome()
     empty_handed = but(dark, without_data("east-2"))
-    assert all_told(serve_in_outage(view(empty_handed))) == [
+    assert all_steps(serve_in_outage(view(empty_handed))) == [
         "StartUnit kube-apiserver of east-1",
         "StartUnit kube-apiserver of east-3",
     ]
@@ -153,7 +153,7 @@ STARTS = [f"StartUnit {each} of west-4" for each in CONTROLLERS]
 )
 def test_controllers_start_where_an_apiserver_is_ready(change: tuple[Change, ...], starts: list[str]) -> None:
     world = but(bare(), off("west-4", *CONTROLLERS))
-    assert all_told(control(view(but(world, *change)))) == starts
+    assert all_steps(control(view(but(world, *change)))) == starts
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_controllers_start_where_an_apiserver_is_ready(change: tuple[Change, ...
 )
 def test_controllers_give_way_to_apiservers_while_others_do_their_work(change: tuple[Change, ...], waits: bool) -> None:
     world = but(moved(), off("west-4", *CONTROLLERS))
-    assert all_told(control(view(but(world, *change)))) == ([] if waits else STARTS)
+    assert all_steps(control(view(but(world, *change)))) == ([] if waits else STARTS)
 
 
 # --- controllers stop -----------------------------------------------------------------------------------------------

@@ -286,7 +286,7 @@ def test_what_a_load_balancer_finds_well_is_only_not_seen_by_us() -> None:
     balancers = tuple(replace(each, healthy=each.healthy | {"east-2"}) for each in world.balancers)
     assert unhealthy(view(replace(world, balancers=balancers))) == ()
     blind = tuple(replace(each, healthy=each.healthy - {"east-2"}) for each in world.balancers)
-    assert [told for _, told in unhealthy(view(replace(world, balancers=blind)))] == [Component.APISERVER]
+    assert [component for _, component in unhealthy(view(replace(world, balancers=blind)))] == [Component.APISERVER]
 
 
 def test_a_member_that_only_we_do_not_hear_is_left_alone() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from model.stories import planned, told, until, with_fact, with_member, with_membership, with_memory, with_unit
+from model.stories import planned, step_words, until, with_fact, with_member, with_membership, with_memory, with_unit
 from model.worlds import FORMER, NEW, changing, creating
 from support.golden import Golden
 
@@ -166,7 +166,7 @@ def test_nothing_is_noted_of_a_program_that_the_change_does_not_touch_or_where_n
 def test_it_is_noted_once_and_keeps_its_moment() -> None:
     world = stuck(APISERVER)
     assert noted(world) is None
-    assert [told(step) for step in plan(later(world, 5.0)).now] == []
+    assert [step_words(step) for step in plan(later(world, 5.0)).now] == []
     again = NoteUnready(site="", why="", units=tuple(unit for unit, _ in world.memory.unready))
     assert remember(world.memory, again, world.now + 5.0).unready == world.memory.unready
 
@@ -197,7 +197,7 @@ def test_a_first_revision_whose_program_shows_nothing_new_is_given_up_with_what_
     (step,) = planned(later(world, limit), RejectRevision).steps
     assert isinstance(step, RejectRevision)
     assert step.component == component
-    golden(step.said)
+    golden(step.complaint)
     golden(step.why)
 
 
@@ -213,14 +213,16 @@ def test_one_that_shows_something_new_has_its_time_anew(component: Component) ->
 @pytest.mark.parametrize("component", [ETCD, APISERVER])
 def test_what_is_waited_for_names_it_with_what_it_says(component: Component, golden: Golden) -> None:
     world = replace(quiet(hanging(component), *ALL, component=component, says="cannot reach it"), plane_name="demo")
-    (told,) = {str(each) for each in plan(world).waiting if "east-1" in each.what}
-    golden(told)
+    (wait,) = {str(each) for each in plan(world).waiting if "east-1" in each.what}
+    golden(wait)
 
 
 def test_an_event_names_who_stands_still_once_all_that_it_depends_on_is_well() -> None:
     world = replace(quiet(hanging(APISERVER), *ALL, component=APISERVER, says="no"), plane_name="demo")
-    told = f"{APISERVER} of east-1 runs, is not ready, and reports nothing new; its last error is: no: see 'quarterdeck"
-    assert any(each.startswith(told) for each in warnings(world))
+    expected = (
+        f"{APISERVER} of east-1 runs, is not ready, and reports nothing new; its last error is: no: see 'quarterdeck"
+    )
+    assert any(each.startswith(expected) for each in warnings(world))
     starting = with_fact(world, "east-1", lambda fact: replace(fact, quiet=()))
     assert not any(each.startswith(f"{APISERVER} of east-1") for each in warnings(starting))
 
@@ -232,5 +234,5 @@ def test_founders_are_not_blamed_while_one_of_them_does_not_run_or_is_not_seen(g
     silent = replace(world.replica("east-2"), machine=MachineState.UNREACHABLE, units=unknown, quiet=())
     unseen_one = with_fact(world, "east-2", lambda _: silent)
     assert noted(unseen_one) == ()
-    (told, *_) = plan(with_memory(unseen_one, unready=())).waiting
-    golden(told.what)
+    (wait, *_) = plan(with_memory(unseen_one, unready=())).waiting
+    golden(wait.what)

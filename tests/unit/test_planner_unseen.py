@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.stories import about_to, is_done, joined_by, told, until, whats, with_fact, with_member
+from model.stories import about_to, is_done, joined_by, step_words, until, whats, with_fact, with_member
 from model.worlds import empty, moving, settled
 from support.golden import Golden
 
@@ -82,7 +82,7 @@ def with_stray(world: World, *, learner: bool) -> World:
 def test_a_learner_that_no_record_names_is_removed() -> None:
     """A driver that was frozen just before it added one, and replaced, may do so when all is long over."""
     world = with_stray(observe(settled(empty("east", 3))), learner=True)
-    assert [(step.member, told(step)) for step in plan(world).now if isinstance(step, RemoveMember)] == [
+    assert [(step.member, step_words(step)) for step in plan(world).now if isinstance(step, RemoveMember)] == [
         (99, "RemoveMember")
     ]
     assert not any(

@@ -17,7 +17,7 @@ from support.upstream_lab import Heard
 
 from quarterdeck.errors import LeaseLost, Unavailable
 from quarterdeck.model.units import Fence, MachineRole
-from quarterdeck.progress import Telling
+from quarterdeck.progress import TransferListener
 from quarterdeck.sites.ssh import wire
 from quarterdeck.sites.ssh.hosts import Login, SshHost, SshSettings, SshStorageClass
 from quarterdeck.sites.ssh.programs import Sender
@@ -107,7 +107,7 @@ def lab(tmp_path: Path) -> Lab:
     lab = Lab(tmp_path, host, Heard(), None)  # type: ignore[arg-type]
     place = SshHost(name=A, address="192.0.2.1", zone="z", roles=(MachineRole.CONTROL,), login=Login(host=A))
     settings = SshSettings(name="rack", hosts=(place,), storage_classes=(SshStorageClass(name="standard"),))
-    lab.site = SshSite(settings, lab, Sender(telling=Telling(progress=lab.heard)))  # type: ignore[arg-type]
+    lab.site = SshSite(settings, lab, Sender(listener=TransferListener(progress=lab.heard)))  # type: ignore[arg-type]
     return lab
 
 

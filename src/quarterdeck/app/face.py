@@ -247,12 +247,12 @@ class Quarterdeck(Looks):
         name: str,
         *,
         timeout: float | None = None,
-        told: Callable[[Hand], None] = ignore_driver,
+        report: Callable[[Hand], None] = ignore_driver,
         watchers: Sequence[Watcher] = (),
         onlooker: Onlooker | None = None,
     ) -> None:
         """Wait until a plane is up to date, or deleted: follow another process that drives it, ``carry_out`` when there
-        is none. ``told`` receives at once which process drives it, ``watchers`` the steps of this process, and
+        is none. ``report`` receives at once which process drives it, ``watchers`` the steps of this process, and
         ``onlooker`` those of the other one. Raises the error of the operation in progress, Paused, Unavailable after
         ``timeout`` seconds.
         """
@@ -260,7 +260,7 @@ class Quarterdeck(Looks):
             self._home,
             name,
             timeout=timeout,
-            told=told,
+            report=report,
             drive=lambda: self.carry_out(name, watchers),
             onlooker=onlooker,
         )

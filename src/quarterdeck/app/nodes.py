@@ -151,7 +151,7 @@ class WorkerNodes:
 
 def _token_secret(token: BootstrapToken, ends: datetime, description: str) -> dict[str, JsonValue]:
     """The secret that stores a token in a plane."""
-    said = {
+    fields = {
         "auth-extra-groups": GROUP,
         "description": description,
         "expiration": ends.strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -165,7 +165,7 @@ def _token_secret(token: BootstrapToken, ends: datetime, description: str) -> di
         "kind": "Secret",
         "metadata": {"name": f"{_PREFIX}{token.id}", "namespace": "kube-system"},
         "type": "bootstrap.kubernetes.io/token",
-        "data": {key: base64.b64encode(value.encode()).decode() for key, value in said.items()},
+        "data": {key: base64.b64encode(value.encode()).decode() for key, value in fields.items()},
     }
 
 

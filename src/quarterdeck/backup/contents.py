@@ -105,8 +105,10 @@ def differences(before: DatabaseMoment, after: DatabaseMoment, *, prefix: bytes 
                 was, now = olds.fetchone(), news.fetchone()
 
 
-def _noted(file: BoltFile, prefix: bytes, revision: int, said: Callable[[bytes, bytes], bytes]) -> sqlite3.Connection:
-    """The keys below a prefix at a revision, each with what ``said`` makes of its row: of its key and its value."""
+def _noted(
+    file: BoltFile, prefix: bytes, revision: int, content_of: Callable[[bytes, bytes], bytes]
+) -> sqlite3.Connection:
+    """The keys below a prefix at a revision, each with its ``content_of`` (of its row and its value)."""
     to = _checked(file, revision)
     noted = sqlite3.connect("", isolation_level=None)  # a temporary file that nobody else can open
     try:
@@ -123,7 +125,7 @@ def _noted(file: BoltFile, prefix: bytes, revision: int, said: Callable[[bytes, 
             if is_deletion(row):
                 noted.execute("DELETE FROM keys WHERE name = ?", (name,))
             else:
-                noted.execute("INSERT OR REPLACE INTO keys VALUES (?, ?)", (name, said(row, stored)))
+                noted.execute("INSERT OR REPLACE INTO keys VALUES (?, ?)", (name, content_of(row, stored)))
         noted.execute("COMMIT")
     except BaseException:
         noted.close()

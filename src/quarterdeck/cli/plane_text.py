@@ -86,8 +86,8 @@ def _backup(stored: PlaneBackup) -> str:
 
 def _addon(row: PlaneAddon) -> str:
     """An add-on: how many objects it has, or why it is not as wanted."""
-    so = row.message or f"{row.objects} objects are up to date"
-    return f"add-on {row.name}: {escape(so)}"
+    state = row.message or f"{row.objects} objects are up to date"
+    return f"add-on {row.name}: {escape(state)}"
 
 
 def health(status: PlaneStatus) -> str:

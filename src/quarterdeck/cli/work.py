@@ -120,10 +120,10 @@ def ended_by(*signals: signal.Signals) -> Iterator[None]:
     """
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     caught = [each for each in signals if signal.getsignal(each) is not signal.SIG_IGN]
-    told: list[signal.Signals] = []
+    received: list[signal.Signals] = []
 
     def end(number: signal.Signals) -> None:
-        told.append(number)
+        received.append(number)
         assert task is not None
         task.cancel()
 
@@ -132,8 +132,8 @@ def ended_by(*signals: signal.Signals) -> Iterator[None]:
     try:
         yield
     except asyncio.CancelledError:
-        if told:
-            raise typer.Exit(128 + told[0]) from None
+        if received:
+            raise typer.Exit(128 + received[0]) from None
         raise
     finally:
         for each in caught:
@@ -194,11 +194,11 @@ async def _follow(face: Quarterdeck, name: str, timeout: float | None) -> None:
     with ExitStack() as stack:
         progress = stack.enter_context(LiveProgress(err))
 
-        def told(hand: Hand) -> None:
+        def report(hand: Hand) -> None:
             if hand.ours:
                 stack.enter_context(ended_by(signal.SIGTERM, signal.SIGHUP))
             else:
                 err.print(f"driven by {hand.holder}: {hand.operation or 'no operation'}")
             progress.begin()
 
-        await face.follow(name, timeout=timeout, told=told, watchers=(progress,), onlooker=progress)
+        await face.follow(name, timeout=timeout, report=report, watchers=(progress,), onlooker=progress)

@@ -105,8 +105,8 @@ def why_it_ended(output: str, exit_code: int | None = None) -> str:
     """
     *former, last = _runs(output)
     ended = last if last.ended or not former else former[-1]
-    said = "" if exit_code == -signal.SIGKILL else last_reason(ended.output)
-    return ": ".join(filter(None, (ending(exit_code), said)))
+    reason = "" if exit_code == -signal.SIGKILL else last_reason(ended.output)
+    return ": ".join(filter(None, (ending(exit_code), reason)))
 
 
 def present_reason(output: str) -> str:

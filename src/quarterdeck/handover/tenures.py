@@ -64,7 +64,7 @@ class Tenure:
         return bool(self.component and self.replica)
 
     @property
-    def who(self) -> str:
+    def description(self) -> str:
         """The process, in words."""
         return f"{self.component} of {self.replica}" if self.known else self.holder
 
@@ -87,9 +87,9 @@ def tenures_of(entries: Iterable[TenureEntry]) -> tuple[Tenure, ...]:
     found: dict[tuple[str, int, str], Tenure] = {}
     for entry in sorted(entries, key=lambda each: each.time):
         if entry.kind in (TAKEN, LEFT):
-            told = _told(entry)
-            key = told.lock, told.token, told.holder
-            found[key] = _joined(found[key], told) if key in found else told
+            tenure = _tenure(entry)
+            key = tenure.lock, tenure.token, tenure.holder
+            found[key] = _joined(found[key], tenure) if key in found else tenure
     ordered = sorted(found.values(), key=lambda each: (each.lock, each.begins, each.token))
     return tuple(_cut(each, ordered[number + 1 :]) for number, each in enumerate(ordered))
 
@@ -114,7 +114,7 @@ def unwatched(tenures: Sequence[Tenure], lock: str, since: float, until: float) 
     )
 
 
-def _told(entry: TenureEntry) -> Tenure:
+def _tenure(entry: TenureEntry) -> Tenure:
     detail = entry.detail
     renewed = _number(detail.get("renewed"))
     made = Tenure(
@@ -133,13 +133,13 @@ def _told(entry: TenureEntry) -> Tenure:
     return replace(made, released=released, ends=entry.time if released else ran_out)
 
 
-def _joined(before: Tenure, told: Tenure) -> Tenure:
+def _joined(before: Tenure, later: Tenure) -> Tenure:
     """A tenure joined with a later entry about it."""
-    component, replica = before.component or told.component, before.replica or told.replica
-    if told.ends is None:
+    component, replica = before.component or later.component, before.replica or later.replica
+    if later.ends is None:
         return replace(before, component=component, replica=replica)
     return replace(
-        before, component=component, replica=replica, ends=told.ends, released=told.released, renewed=told.renewed
+        before, component=component, replica=replica, ends=later.ends, released=later.released, renewed=later.renewed
     )
 
 
@@ -216,18 +216,18 @@ class History:
         own = [each for each in self.tenures if each.lock == self.of.lock]
         acted = [found for each in acts if (found := self.guard(each)) is not None]
         main = [each for each in self.tenures if each.lock == each.component]
-        told = [each for each in main if self._told(each) == each.lock]
+        assigned = [each for each in main if self._assigned_lock(each) == each.lock]
         owning = [
             each
             for time, owner in self.owners
             if not any(_at(each, time, self.until) for each in own)
             for each in main
-            if each.lock == owner and self._told(each) is None and _at(each, time, self.until)
+            if each.lock == owner and self._assigned_lock(each) is None and _at(each, time, self.until)
         ]
-        within = {each for each in (*own, *acted, *told, *owning) if self._is_within(each)}
+        within = {each for each in (*own, *acted, *assigned, *owning) if self._is_within(each)}
         return tuple(sorted(within, key=lambda each: (each.begins, each.until(self.until))))
 
-    def _told(self, tenure: Tenure) -> str | None:
+    def _assigned_lock(self, tenure: Tenure) -> str | None:
         """The lock under which a process was configured to run the set when it took its main lock; None if unknown."""
         mine = [each for each in self.assignments if (each.component, each.replica) == tenure.process]
         given = max((each for each in mine if each.since <= tenure.begins), key=lambda each: each.since, default=None)

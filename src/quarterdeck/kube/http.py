@@ -259,10 +259,10 @@ def _parsed(kind: type[_Document], answer: Answer, server: Address, what: str) -
 def _refusal(answer: Answer) -> str:
     """Why an apiserver refused a write, in one line."""
     try:
-        said = StatusDocument.model_validate_json(answer.body).message
+        message = StatusDocument.model_validate_json(answer.body).message
     except ValidationError:
-        said = _first_failure(answer.text)
-    return " ".join(said.split()) or f"it answered {answer.status}"
+        message = _first_failure(answer.text)
+    return " ".join(message.split()) or f"it answered {answer.status}"
 
 
 def _cause(error: NoAnswer) -> str:

@@ -83,8 +83,8 @@ def _join(lab: PlaneLab, plane: str, machines: NodeMachines, by_kubeadm: Sequenc
                                   "-o", "jsonpath={.data.kubelet}"))  # fmt: skip
     with ThreadPoolExecutor() as pool:
         by_itself = pool.submit(machines.bootstrap, alone, kubeconfig.read_text(), config.read_text())
-        for said in pool.map(lambda name: machines.join(name, command), by_kubeadm):
-            assert "This node has joined the cluster" in said
+        for output in pool.map(lambda name: machines.join(name, command), by_kubeadm):
+            assert "This node has joined the cluster" in output
         by_itself.result()
     for each in lab.run("node", "token", "list", plane, "-o", "json").json:
         lab.run("node", "token", "delete", plane, each["name"])

@@ -100,7 +100,7 @@ class Nodes:
         }
         return {"nodes": nodes, "pods": pods}
 
-    def said(self, name: str, container: str, *options: str) -> list[str]:
+    def log_lines(self, name: str, container: str, *options: str) -> list[str]:
         """The lines that a container wrote."""
         return self.lab.kubectl(self.client, "logs", name, "-c", container, *options).splitlines()
 
@@ -153,10 +153,10 @@ class Nodes:
 
     def ends(self, name: str) -> list[str]:
         """How the watches of a pod ended that did, in its own words."""
-        return [each for each in self.said(name, "follow") if each.startswith("ended")]
+        return [each for each in self.log_lines(name, "follow") if each.startswith("ended")]
 
     def _seen(self, name: str) -> list[int]:
-        return [int(each.removeprefix("seen ")) for each in self.said(name, "follow") if each.startswith("seen ")]
+        return [int(each.removeprefix("seen ")) for each in self.log_lines(name, "follow") if each.startswith("seen ")]
 
     def _has_account(self) -> bool:
         return "default" in self.client.names("serviceaccounts")
@@ -240,8 +240,8 @@ def used(nodes: Nodes) -> Iterator[Used]:
     try:
         until(lambda: all(seen.calls.get(name, 0) >= 2 for name in calls), "calls are made", seconds=60.0)
         yield seen
-        so_far = dict(seen.calls)
-        until(lambda: all(seen.calls[name] >= so_far[name] + 2 for name in calls), "calls go on", seconds=60.0)
+        calls_before = dict(seen.calls)
+        until(lambda: all(seen.calls[name] >= calls_before[name] + 2 for name in calls), "calls go on", seconds=60.0)
     finally:
         stop.set()
         for each in threads:
@@ -266,13 +266,13 @@ def _again(name: str, call: Callable[[], None], pause: float, seen: Used, stop: 
 
 def _exec(nodes: Nodes, name: str) -> None:
     word = f"{time.time():.3f}"
-    said = _kubectl(nodes, "exec", name, "-c", "tick", "--", "/work", "say", word)
-    assert said.strip() == word, said
+    output = _kubectl(nodes, "exec", name, "-c", "tick", "--", "/work", "say", word)
+    assert output.strip() == word, output
 
 
 def _logs(nodes: Nodes, name: str) -> None:
-    said = _kubectl(nodes, "logs", name, "-c", "tick", "--tail=1")
-    assert re.fullmatch(r"tick \d+", said.strip()), said
+    output = _kubectl(nodes, "logs", name, "-c", "tick", "--tail=1")
+    assert re.fullmatch(r"tick \d+", output.strip()), output
 
 
 def _service(nodes: Nodes) -> None:

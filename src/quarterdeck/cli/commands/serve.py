@@ -53,9 +53,9 @@ async def _serve(log_format: LogFormat, network: Isolation, metrics: str) -> Non
     alone = network is Isolation.LOOPBACK
 
     async def inside() -> tuple[str, ...]:
-        told = ("--metrics", "-") if metrics else ()
+        flags = ("--metrics", "-") if metrics else ()
         command = ("serve", "--network", str(Isolation.NETNS), "--log-format", str(log_format))
-        argv = await inside_argv(here(), sys.executable, "-m", "quarterdeck", *command, *told)
+        argv = await inside_argv(here(), sys.executable, "-m", "quarterdeck", *command, *flags)
         return ("env", f"{INSIDE}=1", f"{RESTARTED_BY}=quarterdeck serve", *argv)
 
     try:
@@ -82,7 +82,7 @@ def _parent() -> Parent:
     """The streams of whoever started this process. From now on nothing else reads or writes them: what it starts has
     none of its standard input, and says what it says where errors go.
     """
-    found = Parent(asks=os.dup(sys.stdin.fileno()), told=os.dup(sys.stdout.fileno()))
+    found = Parent(asks=os.dup(sys.stdin.fileno()), answers=os.dup(sys.stdout.fileno()))
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, sys.stdin.fileno())
     os.close(nothing)

@@ -153,10 +153,10 @@ def configuration(settings: RouterSettings) -> str:
     # from the same wire alone, where no router has taken anything off
     peers = _lines("unicast_peer", *(f"{each} min_ttl 255 max_ttl 255" for each in settings.peers))
     spoken = (f"unicast_src_ip {settings.address}", *peers)
-    parts = [_defaults("vrrp_check_unicast_src"), _said("fails", DOES_NOT_SERVE)]
+    parts = [_defaults("vrrp_check_unicast_src"), _tracked_file("fails", DOES_NOT_SERVE)]
     routers = zip(settings.places.items(), router_ids(settings.places), strict=True)
     for number, ((address, place), router) in enumerate(routers, 1):
-        parts.append(_said(f"busy_{number}", HAS_CLIENTS))
+        parts.append(_tracked_file(f"busy_{number}", HAS_CLIENTS))
         parts.append(_instance(number, address, router, priority(place), spoken))
     return "\n".join(parts)
 
@@ -170,8 +170,8 @@ def promoted_configuration(settings: PromotedSettings) -> str:
     return "\n".join(
         (
             _defaults(),
-            _said("fails", DOES_NOT_SERVE_ITS_OWN),
-            _said("busy_1", HAS_CLIENTS_OF_ITS_OWN),
+            _tracked_file("fails", DOES_NOT_SERVE_ITS_OWN),
+            _tracked_file("busy_1", HAS_CLIENTS_OF_ITS_OWN),
             _instance(1, settings.address, router, base, (f"mcast_src_ip {settings.own}",)),
         )
     )
@@ -228,7 +228,7 @@ def router_ids(addresses: Iterable[str]) -> tuple[int, ...]:
     return tuple(taken)
 
 
-def _said(name: str, weight: int) -> str:
+def _tracked_file(name: str, weight: int) -> str:
     """A tracked file: 1 while the condition holds, else 0."""
     return _block(f"track_file {name}", f"file @STATE@/{name}", f"weight {weight}")
 

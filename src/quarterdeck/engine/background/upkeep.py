@@ -78,8 +78,8 @@ async def _compare(plane: Plane, world: World, cluster: Cluster) -> None:
     if _disagree(world) and found.same:
         message = f"{CALLED[cluster]} has raised CORRUPT, though all members have the same data at etcd revision"
         disarm = f"'quarterdeck etcd disarm {plane.name}' turns it off"
-        told = Happening(EventReason.ALARM_UNEXPLAINED, f"{message} {found.revision:,}: {disarm}")
-        await plane.store.record(told.event(plane.name, plane.clock()))
+        happening = Happening(EventReason.ALARM_UNEXPLAINED, f"{message} {found.revision:,}: {disarm}")
+        await plane.store.record(happening.event(plane.name, plane.clock()))
     if found.differ:
         why = f"most members have other data at etcd revision {found.revision:,}"
         await plane.check()

@@ -104,8 +104,8 @@ async def _room(site: SitePort, machines: Sequence[Machine]) -> int:
 
 
 async def _statuses(move: Move) -> list[MemberReport]:
-    said = await all_or_none(partial(move.plane.etcd.status, url) for url in client_urls(move.plane))
-    return [status for status in said if status is not None]
+    answers = await all_or_none(partial(move.plane.etcd.status, url) for url in client_urls(move.plane))
+    return [status for status in answers if status is not None]
 
 
 def _mib(size: int) -> str:

@@ -193,8 +193,8 @@ def _loaded(truth: Truth, record: Replica) -> frozenset[str] | None:
 
 
 def _differs(truth: Truth, change: ReplicaChange) -> bool:
-    anew = truth.programs.with_dependents(change.restart)
-    return change.exchange or Component.APISERVER in anew | change.reload
+    restarted = truth.programs.with_dependents(change.restart)
+    return change.exchange or Component.APISERVER in restarted | change.reload
 
 
 def _without_its_data(truth: Truth, record: Replica, replica: SimReplica) -> frozenset[Component]:

@@ -227,13 +227,13 @@ async def _listener(
     except (Unavailable, PreconditionFailed):  # the connections that are tried next report that it is lost
         yield (), {}
         return
-    said: list[str] = []
+    lines: list[str] = []
     with suppress(TimeoutError, asyncio.IncompleteReadError, asyncssh.Error, OSError):
         async with asyncio.timeout(_LISTENING):
-            while "tried" not in said:
-                said.append((await shell.readuntil(b"\n")).decode(errors="replace").strip())
+            while "tried" not in lines:
+                lines.append((await shell.readuntil(b"\n")).decode(errors="replace").strip())
     try:
-        yield read_listening(said)
+        yield read_listening(lines)
     finally:
         with suppress(TimeoutError, asyncssh.Error, OSError):
             shell.process.stdin.write_eof()
@@ -263,10 +263,10 @@ async def _ways(
         except QuarterdeckError as error:
             return HostFinding(source.host.name, Finding("network", Verdict.REFUSE, error.seen, error.next_step))
 
-    said = await asyncio.gather(*map(ask, reached))
+    answers = await asyncio.gather(*map(ask, reached))
     ways: dict[tuple[str, str], Reachability] = {}
-    failed = [each for each in said if isinstance(each, HostFinding)]
-    for source, each in zip(reached, said, strict=True):
+    failed = [each for each in answers if isinstance(each, HostFinding)]
+    for source, each in zip(reached, answers, strict=True):
         if not isinstance(each, HostFinding):
             ways |= {(source.host.name, target): way for target, way in each.items()}
     return ways, failed

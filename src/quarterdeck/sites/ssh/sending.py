@@ -186,9 +186,9 @@ class FileSender:
         return True
 
 
-def come_of(doing: str, said: bytes) -> int | None:
+def come_of(doing: str, answer: bytes) -> int | None:
     """A host's answer to what has arrived: a number of bytes, or None for "there". Raises Corrupt."""
-    with parsing(doing, said) as text:
+    with parsing(doing, answer) as text:
         return None if text.strip() == "there" else int(text)
 
 

@@ -172,8 +172,8 @@ class _Tracing:
                 if not Path("/proc", str(pid)).exists():
                     return  # its restart is looked for soon
                 assert tracer.stderr is not None
-                said = last_line((await tracer.stderr.read()).decode(errors="replace"))
-                raise Unavailable(doing, said or f"it ended with {tracer.returncode}")
+                reason = last_line((await tracer.stderr.read()).decode(errors="replace"))
+                raise Unavailable(doing, reason or f"it ended with {tracer.returncode}")
             if clock() > end:
                 tracer.terminate()
                 raise TimedOut(doing, f"not done after {_ATTACHING:.0f} s")
