@@ -214,7 +214,7 @@ def test_the_command_ends_with_one_where_it_found_something_and_with_six_where_i
     golden(result.err)
     cli.with_store(lambda home: wrote(home, "demo-1", '{"user": {"username": "system:kube-controller-manager"}'))
     result = cli("controllers", "verify", "demo")
-    assert (result.code, "cannot be told" in result.out) == (6, True)
+    assert (result.code, "undecided" in result.out) == (6, True)
     cli.refused("controllers", "verify", "demo", "--since", "soon", code=2, says=("--since", "5m"))
     both = ("--since", "1h", "--operation", "x")
     golden(cli.refused("controllers", "verify", "demo", *both, code=2).err)

@@ -235,8 +235,9 @@ class Quarterdeck(Looks):
         await drive.carried_out(self._engine(watchers), name, wait=wait)
 
     def alone(self, name: str) -> AbstractAsyncContextManager[None]:
-        """Let a manager leave a plane to this process for the block, for a caller whose ``watchers`` must see each step
-        before it is taken: ``async with quarterdeck.alone(name): await quarterdeck.carry_out(name, watchers)``.
+        """Make a manager leave a plane to this process for the block. It is for callers with ``watchers`` that must see
+        each step before it is taken:
+        ``async with quarterdeck.alone(name): await quarterdeck.carry_out(name, watchers)``.
 
         Raises Conflict when another driver than a manager has it, or waits for it.
         """

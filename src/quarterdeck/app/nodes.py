@@ -29,7 +29,7 @@ from quarterdeck.kube.port import Address
 from quarterdeck.pki.authority import public_key_hash
 from quarterdeck.pki.requests import BootstrapToken, create_token, is_token_id
 
-#: Longest lifetime of a token: whoever has one can add nodes.
+#: Longest lifetime of a token: its holder can add nodes.
 SHORTEST, LONGEST = timedelta(minutes=1), timedelta(days=365)
 _SECRETS = "/api/v1/namespaces/kube-system/secrets"
 _PREFIX = "bootstrap-token-"

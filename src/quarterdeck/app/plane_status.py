@@ -134,7 +134,7 @@ def _balancer(seen: BalancerFact) -> PlaneBalancer:
 
 
 def _survives(world: World) -> tuple[FailureSurvival, ...]:
-    """Which failures it survives now; nothing is said of a plane that is being deleted."""
+    """Which failures it survives now; none for a plane that is being deleted."""
     if world.deleting:
         return ()
     return tuple(

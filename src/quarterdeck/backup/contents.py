@@ -37,7 +37,7 @@ def keys_at(path: Path, *, prefix: bytes = b"", revision: int = 0) -> Iterator[K
     Raises NotFound for a revision that it does not have, Corrupt, and OSError.
     """
     with BoltFile(path) as file, closing(_noted(file, prefix, revision, lambda row, _: row)) as noted:
-        for (row,) in noted.execute("SELECT said FROM keys ORDER BY name"):
+        for (row,) in noted.execute("SELECT content FROM keys ORDER BY name"):
             stored = file.get(KEYS, row)
             if stored is None:
                 raise damaged(f"the row {row.hex()} is not where its order says")
@@ -86,7 +86,7 @@ def differences(before: DatabaseMoment, after: DatabaseMoment, *, prefix: bytes 
         closing(_noted(old_file, prefix, before.revision, _content)) as old,
         closing(_noted(new_file, prefix, after.revision, _content)) as new,
     ):
-        query = "SELECT name, said FROM keys ORDER BY name"
+        query = "SELECT name, content FROM keys ORDER BY name"
         olds, news = old.execute(query), new.execute(query)
         was: Any = olds.fetchone()
         now: Any = news.fetchone()
@@ -114,7 +114,7 @@ def _noted(
     try:
         noted.execute(f"PRAGMA cache_size = -{_CACHE_KB}")
         noted.execute("PRAGMA journal_mode = OFF")
-        noted.execute("CREATE TABLE keys (name BLOB PRIMARY KEY, said BLOB) WITHOUT ROWID")
+        noted.execute("CREATE TABLE keys (name BLOB PRIMARY KEY, content BLOB) WITHOUT ROWID")
         noted.execute("BEGIN")
         for row, stored in file.rows(KEYS):
             if revision_of(row) > to:

@@ -53,7 +53,7 @@ class LoopbackClients:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Where programs run, and the file that has what the last one said."""
+    """Where programs run, and the file with the output of the last one."""
 
     doing: str
     folder: Path
@@ -225,7 +225,7 @@ def _failed(doing: str, program: Path, code: int, printed: str) -> QuarterdeckEr
 
 
 def _reason(printed: str) -> str:
-    """What a program of etcd said last: a line of its log, or of text, or the first one of a panic."""
+    """The last message of a program of etcd: a line of its log, or of text, or the first one of a panic."""
     lines = [each.strip() for each in printed.splitlines() if each.strip()]
     panics = [each for each in lines if each.startswith(("panic:", "Error:"))]
     text = (panics or lines or ["no reason given"])[-1]

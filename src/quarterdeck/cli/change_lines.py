@@ -1,4 +1,4 @@
-"""What changes of planes, a line each: for those who watch without a terminal."""
+"""The changes of planes, one line each, where there is no terminal to redraw."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from quarterdeck.app.plane_watch import WatchedPlane
 from quarterdeck.app.words import quorum_of, survival
 from quarterdeck.cli.plane_text import state
 
-#: What is so or is not, rather than being one thing or another.
+#: Keys of facts that hold or do not hold; the others have a value.
 _SENTENCES = ("warning", "event", "trouble")
 
 
 class ChangeLines:
-    """Remembers what it has told of each plane."""
+    """Remembers the last lines of each plane."""
 
     def __init__(self) -> None:
         self._shown: dict[str, dict[tuple[str, str], str]] = {}
 
     def lines(self, seen: tuple[WatchedPlane, ...]) -> Iterator[str]:
-        """What is otherwise than when it was last told; of a plane that is new, all that is to be said."""
+        """The lines that differ from the last ones; all lines of a new plane."""
         for plane in seen:
             before, now = self._shown.get(plane.name, {}), _lines_of(plane)
             self._shown[plane.name] = now
@@ -41,7 +41,7 @@ def _title(key: tuple[str, str]) -> str:
 
 
 def _lines_of(plane: WatchedPlane) -> dict[tuple[str, str], str]:
-    """Everything that is told of a plane, by what it is about."""
+    """All lines of a plane, by their subject."""
     lines: dict[tuple[str, str], str] = {}
     if plane.trouble:
         lines["trouble", plane.trouble] = plane.trouble
@@ -74,7 +74,7 @@ def _of_facts(status: PlaneStatus) -> dict[tuple[str, str], str]:
 
 
 def _replica(member: PlaneReplica) -> str:
-    """Lag is not told: it is another one at each look."""
+    """Lag is left out: it differs at each look."""
     words = [member.member, member.health or "", f"apiserver {member.apiserver}"]
     if member.machine_state != "up":
         words.append(f"machine {member.machine} {member.machine_state}")

@@ -115,7 +115,7 @@ def _program(component: Component) -> Column[PlaneReplica]:
 
 
 def _shown(component: Component, members: Sequence[PlaneReplica]) -> bool:
-    """Whether any replica has a program; of an optional one that is told by what is seen."""
+    """Whether any replica has a program. An optional one is shown where it was observed."""
     if component == Component.EVENTS_ETCD:
         return any(each.events is not None for each in members)
     unseen = (*IDLE, UnitState.UNKNOWN)

@@ -75,8 +75,8 @@ def probed_drive(
 
 
 async def _drive_alone(face: Quarterdeck, name: str, watchers: Sequence[Watcher], ask: Ask) -> Operation:
-    """Have something asked for and drive the plane here, also where a manager keeps it: for watchers that must be told
-    of each step before it is taken.
+    """Request something and drive the plane here, even where a manager drives it: for watchers that must see each step
+    before it is taken.
     """
     with LiveProgress(err) as progress, ended_by(signal.SIGTERM, signal.SIGHUP):
         async with face.alone(name):
@@ -141,8 +141,8 @@ def ended_by(*signals: signal.Signals) -> Iterator[None]:
 
 
 def detach(name: str, output: Output) -> None:
-    """Leave the plane to the manager that keeps it, or start a process that drives it and outlives this one. People are
-    told on standard output, unless that has facts for programs.
+    """Leave the plane to the manager that keeps it, or start a process that drives it and outlives this one. The
+    message is on standard output, unless that has a result for programs.
     """
     tell = out if output.for_people else err
     if manager := read(lambda records: records.manager(name)):

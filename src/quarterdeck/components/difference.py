@@ -152,7 +152,7 @@ def _difference(
     reloaded: frozenset[str],
     limited: Mapping[str, frozenset[Component]],
 ) -> Difference:
-    """``made``: see ``parts``. ``limited``: of which parts not all programs that are made from them are told."""
+    """``made``: see ``parts``. ``limited``: the programs that a part concerns, where not all are."""
     part = _part(path, made)
     if part is None:
         raise ValueError(f"it is not defined what a change of {path} needs")

@@ -1,4 +1,4 @@
-"""The status of a plane: one observation, and who leads the controllers."""
+"""The status of a plane: one observation, and the leaders of its controllers."""
 
 from __future__ import annotations
 

@@ -33,9 +33,9 @@ def judged(
     missing: Sequence[str] = (),
     slack: float = SLACK,
 ) -> tuple[SetVerdict, ...]:
-    """A verdict for each of the sets. ``before``: the owner that a set (by its name) had at ``since``, where it is
-    another than now. ``assignments``: what managers were told, as far as that is known. ``missing`` says in sentences
-    what of the audit logs could not be read.
+    """A verdict for each of the sets. ``before``: the owner of a set (by its name) at ``since``, where it differs from
+    the present one. ``assignments``: the known configurations of managers. ``missing``: sentences about the parts of
+    the audit logs that could not be read.
     """
     owners = before or {}
     return tuple(
@@ -189,8 +189,8 @@ def _unplaced(history: History, act: Act, unseen: Sequence[UnwatchedSpan]) -> bo
 
 
 def _unseen(history: History, held: Sequence[Tenure], acts: Iterable[Act]) -> tuple[UnwatchedSpan, ...]:
-    """When nobody saw who held a lock that matters: the set's own, if anybody ever did; those of the managers that
-    acted for it, or own it without its own.
+    """When the holder of a relevant lock was not observed: of the set's own lock, if that was ever held, and of the
+    locks of the managers that acted for it, or own it without its own.
     """
     own = history.of.lock
     known = {each.lock for each in history.tenures}
@@ -223,7 +223,7 @@ def _unknown(
         yield (f"writes of {writers} may be of it ({len(others)} of them): the audit log does not say what they set")
 
 
-# What is found of a set of controllers: who had it when, and whether two ever had it at once.
+# What is found of a set of controllers: its holders over time, and whether two ever held it at once.
 
 
 class Judgement(StrEnum):
@@ -280,7 +280,7 @@ class Overlap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnguardedWrite:
-    """A write of the set by a process that held no lock which guards it. ``after``: who had taken over by then."""
+    """A write of the set by a process without a lock that guards it. ``after``: the holder by then."""
 
     act: Act
     after: str = ""

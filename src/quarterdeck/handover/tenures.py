@@ -34,8 +34,8 @@ class Tenure:
     """A lock (a Lease in kube-system) was held by ``holder`` (its identity), which is the ``component`` of ``replica``
     ("": not known), from ``begins`` to ``ends`` (None: it was when it was last looked at), in seconds since the epoch
     by the holder's clock. ``token`` counts the holders of a lock (leaseTransitions). It ends when it was ``released``,
-    or else when it ran out: ``renewed`` (None: not told) is when it was last renewed. ``unseen``: it must have ended
-    before the next one took the lock, and how it did nobody saw.
+    or else when it ran out: ``renewed`` (None: unknown) is when it was last renewed. ``unseen``: it must have ended
+    before the next one took the lock, and its end was not observed.
     """
 
     lock: str
@@ -95,8 +95,8 @@ def tenures_of(entries: Iterable[TenureEntry]) -> tuple[Tenure, ...]:
 
 
 def unwatched(tenures: Sequence[Tenure], lock: str, since: float, until: float) -> tuple[UnwatchedSpan, ...]:
-    """When between these times nobody saw who held the lock: each holder counts one further than the one before, and
-    the first counts 0.
+    """When between these times the holder of the lock was not observed. The token of each holder is one more than the
+    one before, and the first is 0.
     """
     mine = sorted((each for each in tenures if each.lock == lock), key=lambda each: each.begins)
     if not mine:
@@ -163,8 +163,8 @@ def _number(value: JsonValue | None) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """From ``since`` on (seconds since the epoch) the manager (``component``) of a replica was told to run these sets,
-    each under that lock; "" for one that it is not to run. ``locks`` None: what it was told is not known any more.
+    """From ``since`` on (seconds since the epoch) the manager (``component``) of a replica was configured to run these
+    sets, each under that lock; "" for one that it must not run. ``locks`` None: its configuration is unknown.
     """
 
     component: str
@@ -200,18 +200,18 @@ class History:
         return next(own, None) or next((each for each in mine if each.lock == act.component), None)
 
     def nameless(self, act: Act) -> bool:
-        """Whether somebody of whom it is not known who it is held a lock then by which the process may have acted."""
+        """Whether an unknown process then held a lock under which the process of the act may have acted."""
         locks = (self.of.lock, act.component.value)
         return any(not each.known and each.lock in locks and self._covers(each, act) for each in self.tenures)
 
     def _covers(self, tenure: Tenure, act: Act) -> bool:
-        # A write that is answered when the time that is looked at is over is covered by who holds the lock then.
+        # A write that is answered after the examined time is covered by the holder of the lock at that moment.
         return tenure.begins - self.slack <= act.begun and act.at <= tenure.until(math.inf) + self.slack
 
     def holding(self, acts: Sequence[Act]) -> tuple[Tenure, ...]:
         """The tenures by which processes had the set: all of its own lock, and of a manager's lock those under which
-        it was told to run the set, or acted for it (what a process runs, it runs as long as it lives). Where it is not
-        known what it was told, those of the set's owner while nobody had the set's own lock.
+        it was configured to run the set, or acted for it (a process runs its controllers as long as it lives). Where
+        the configuration is unknown, those of the set's owner while the set's own lock was free.
         """
         own = [each for each in self.tenures if each.lock == self.of.lock]
         acted = [found for each in acts if (found := self.guard(each)) is not None]

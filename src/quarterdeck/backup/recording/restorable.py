@@ -20,7 +20,7 @@ class Restorable:
         #: None: nothing can be restored yet.
         self.revision: int | None = None
         self.at: datetime | None = None
-        #: What a quorum has said was the newest revision, and when, as far as that is not stored yet.
+        #: The newest revisions that a quorum reported, each with its time, as far as they are not stored yet.
         self._seen: list[tuple[int, datetime]] = []
         self._moved = asyncio.Event()
         self._ended: BaseException | None = None

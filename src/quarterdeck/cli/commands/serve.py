@@ -79,8 +79,8 @@ async def _serve(log_format: LogFormat, network: Isolation, metrics: str) -> Non
 
 
 def _parent() -> Parent:
-    """The streams of whoever started this process. From now on nothing else reads or writes them: what it starts has
-    none of its standard input, and says what it says where errors go.
+    """The streams of the process that started this one. From now on nothing else uses them: child processes have no
+    standard input, and their output goes to standard error.
     """
     found = Parent(asks=os.dup(sys.stdin.fileno()), answers=os.dup(sys.stdout.fileno()))
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -139,7 +139,7 @@ class LoggedProgress:
 
 def notify(state: str) -> None:
     """Tell the service manager how this process is (sd_notify(3)): ``READY=1``, ``WATCHDOG=1``, ... Without
-    NOTIFY_SOCKET there is none to be told.
+    NOTIFY_SOCKET there is no service manager.
     """
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address:

@@ -89,7 +89,7 @@ def sentence(verdict: SetVerdict) -> str:
     findings = {
         Judgement.PROVEN: "no overlap",
         Judgement.BROKEN: "overlap" if verdict.overlaps else "acts without a lock",
-        Judgement.UNKNOWN: "cannot be told",
+        Judgement.UNKNOWN: "undecided",
     }
     parts = [findings[verdict.finding]]
     if verdict.overlaps:

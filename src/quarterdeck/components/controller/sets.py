@@ -144,7 +144,7 @@ def _between(start: ReplicaTemplate, goal: ReplicaTemplate) -> Iterator[ReplicaT
 
 
 def _gone(start: ReplicaTemplate, goal: ReplicaTemplate) -> Iterator[ControllerSetTemplate]:
-    """The sets that nothing is said of any more, each with the owner that it comes to have by flags alone."""
+    """The sets that are no longer declared, each with the owner that follows from flags alone."""
     kept = {each.name for each in goal.controller_sets or ()}
     for each in start.controller_sets or ():
         if each.name not in kept:
@@ -152,7 +152,7 @@ def _gone(start: ReplicaTemplate, goal: ReplicaTemplate) -> Iterator[ControllerS
 
 
 def _owner(start: ReplicaTemplate, wanted: ControllerSetTemplate) -> ControllerProgram:
-    """Which manager has run a set: as was said of it, else as flags say. Where both may have, it is the older one."""
+    """The manager that ran a set: as declared, else as flags say. Where both may have run it, it is the older one."""
     declared = {each.name: each.owner for each in start.controller_sets or ()}
     return declared.get(wanted.name) or _by_flags(start, wanted)
 

@@ -30,14 +30,14 @@ _JOINING_AFTER = timedelta(minutes=1)
 
 
 class UpkeepEvents(Protocol):
-    """What is told meanwhile. All return at once."""
+    """The events of the upkeep. All methods return at once."""
 
     def full_taken(self, full: FullBackup, reason: FullReason) -> None:
         """A full backup of the main cluster is part of the backup."""
         ...
 
     def unreadable(self, errors: Sequence[QuarterdeckError]) -> None:
-        """Objects of the backup cannot be read, each for one of these reasons. Told once of each."""
+        """Objects of the backup cannot be read, each for one of these reasons. Each object is reported once."""
         ...
 
 

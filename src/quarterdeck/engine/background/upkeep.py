@@ -127,7 +127,7 @@ class Tidy:
 
 
 def tidied(seen: View) -> Defragment | TransferLeadership | None:
-    """Whose turn it is to give free room back, who leads last, and not before it has handed over. Pure.
+    """The next member that returns free space. The leader is last, and transfers leadership first. Pure.
 
     All members and apiservers must be well, and nothing else go on; there must be others that serve meanwhile.
     """

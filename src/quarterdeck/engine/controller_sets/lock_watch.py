@@ -116,7 +116,7 @@ class LockWatch:
                     self._came.set()
 
     async def _journal(self) -> Tenures:
-        """What watchers before this one have told."""
+        """The tenures that earlier watchers recorded."""
         store, name = self.plane.store, self.plane.name
         taken, left = [await store.journal(name, kind=each, limit=_READ) for each in (TAKEN, LEFT)]
         for each in sorted((*taken, *left), key=lambda entry: entry.id):

@@ -160,9 +160,7 @@ class NoteProven(Note):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryRevision(Note):
-    """Record that a rejected first revision is tried again: whoever drives the plane again may have removed the
-    cause.
-    """
+    """Record that a rejected first revision is tried again: its cause may be gone."""
 
     kind: ClassVar[str] = "retry-revision"
     shown: ClassVar[bool] = True

@@ -117,8 +117,8 @@ class _ParsedOutput:
             case "sync", [name, *times]:
                 syncs = tuple(float(each) for each in times if each)
                 self.classes[name] = replace(self.classes[name], syncs=syncs)
-            case "unwritable", [name, *said]:
-                self.classes[name] = replace(self.classes[name], unwritable=" ".join(said))
+            case "unwritable", [name, *words]:
+                self.classes[name] = replace(self.classes[name], unwritable=" ".join(words))
             case _:
                 self.words[key] = words
 

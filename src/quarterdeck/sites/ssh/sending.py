@@ -1,4 +1,4 @@
-"""Sending a file to a host: in parts, resumed where the last attempt ended, and told of as it arrives."""
+"""Sending a file to a host: in parts, resumed where the last attempt ended, with its progress."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ async def traced(machine: LocalMachine, kind: FaultKind) -> AsyncIterator[None]:
 def let_go(mark: str) -> None:
     """End all tracers of a machine, whichever process started them. Raises TimedOut. May block.
 
-    One that is told to end lets its programs finish the current call; one that is killed may not.
+    A tracer that is asked to end lets its programs finish the current call; a killed one may not.
     """
     since = time.monotonic()
     while found := processes_of(mark, TRACER):
