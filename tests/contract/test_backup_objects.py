@@ -15,10 +15,10 @@ from typing import Any, cast
 
 import pytest
 from pydantic import JsonValue
-from support.byhand import OneReplica, binaries, one_replica
 from support.conditions import until
 from support.etcd_cluster import eventually
 from support.leftovers import working_in
+from support.replica_processes import OneReplica, binaries, one_replica
 
 from quarterdeck.api.belongings import PlaneSecrets
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane

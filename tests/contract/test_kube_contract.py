@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import pytest
 from fakes.kube import FakeApiserver, FakeKube
 from pydantic import JsonValue
-from support.byhand import OneReplica, binaries, one_replica, until
+from support.replica_processes import OneReplica, binaries, one_replica, until
 from support.tiers import smoke
 
 from quarterdeck.addons.applyset import MANAGER, ours, owned_fields

@@ -15,7 +15,7 @@ from uuid import uuid4
 
 import pytest
 from fakes.store import MemoryStore
-from support.byhand import OneReplica, binaries, one_replica
+from support.replica_processes import OneReplica, binaries, one_replica
 from support.tiers import smoke
 
 from quarterdeck.components.kubeconfig import Server, kubeconfig

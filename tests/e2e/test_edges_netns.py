@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import pytest
 from httpx2 import HTTPError
+from support.client_view import CLIENTS, PATIENCE, TAKEOVER, Watched, watched
 from support.conditions import until
 from support.plane_lab import Command, PlaneLab, plane_lab
-from support.watched import CLIENTS, PATIENCE, TAKEOVER, Watched, watched
 
 from quarterdeck.api.site import AddressSpace
 from quarterdeck.engine.workspace.home import Home

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.client_view import watched
 from support.plane_lab import Command, PlaneLab, did, started
-from support.watched import watched
 
 #: A soak: tests/loop has drivers that die and freeze at any call, those of a hold and of the swap among them.
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(900)]

@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 import psutil
 import pytest
+from support.client_view import ANY, CLIENTS, Watched, watched
 from support.conditions import until
 from support.plane_lab import Command, PlaneLab, did
-from support.watched import ANY, CLIENTS, Watched, watched
 
 from quarterdeck.api.site import AddressSpace
 from quarterdeck.engine.workspace import recorded

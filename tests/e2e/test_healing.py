@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 import yaml
+from support.client_view import CLIENTS, Watched, watched
 from support.conditions import freeze, until
 from support.plane_lab import PlaneLab, did
 from support.planes import KeptPlane
-from support.watched import CLIENTS, Watched, watched
 
 from quarterdeck.model.components import Component
 from quarterdeck.planner.members import serves

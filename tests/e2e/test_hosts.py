@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 import yaml
+from support.client_view import CLIENTS, PATIENCE, probed, watched
 from support.conditions import until
 from support.hosts_lab import LabHost, why_not
 from support.hosts_planes import HostsPlanes, edge_dies_and_comes_back, hosts_planes
 from support.plane_lab import Command, PlaneLab, did, managed
-from support.watched import CLIENTS, PATIENCE, probed, watched
 
 from quarterdeck.api.plane.memory import memory_from_status
 from quarterdeck.model.faults import Fail
@@ -331,7 +331,7 @@ def test_a_floating_address_goes_over_when_its_edge_dies(far: HostsPlanes) -> No
         edge_dies_and_comes_back(far, NAME, floating(far), clients)
 
 
-@pytest.mark.soak  # test_promoted_netns.py has it on networks of this host
+@pytest.mark.soak  # test_promoted_address_netns.py has it on networks of this host
 def test_a_promoted_address_goes_to_load_balancers_with_the_second_replica_and_back_with_the_last_but_one(
     far: HostsPlanes,
 ) -> None:

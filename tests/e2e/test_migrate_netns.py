@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 import httpx2
 import pytest
+from support.client_view import ANY, CLIENTS, Watched, watched
 from support.conditions import until
 from support.plane_lab import Command, Done, PlaneLab, did
 from support.planes import KeptPlane
-from support.watched import ANY, CLIENTS, Watched, watched
 
 from quarterdeck.report.schema import Outcome, Report
 from quarterdeck.sites.netns.enter import enter_argv

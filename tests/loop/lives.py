@@ -19,8 +19,8 @@ from support.resources import with_spec
 
 from loop.calls import Call
 from loop.clock import JumpingLoop
+from loop.fake_world import Joined
 from loop.faults import OF_THE_WORLD, Faults, Kind, NoFaults
-from loop.joined import Joined
 from loop.mishaps import strike
 from loop.secrets import cheap_secrets
 from loop.session import Books, Died, Session

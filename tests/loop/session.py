@@ -17,8 +17,8 @@ from fakes.site import FakeSite
 from model.invariants import Broken
 
 from loop.calls import Call, step_of
+from loop.fake_world import Joined
 from loop.faults import AFTER, DEADLINE, LATENESS, Faults, Kind, NoFaults, changes, error_of
-from loop.joined import Joined
 from loop.members import Members, cluster_at
 from loop.truths import Truths
 from loop.units import PLANE

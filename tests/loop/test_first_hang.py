@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import pytest
 from fakes.site_machines import Behaviour
 
-from loop.joined import Joined
+from loop.fake_world import Joined
 from loop.lives import EAST3, Story, Wish, many
 from loop.members import Members
 from loop.test_first_revision import Mistaken

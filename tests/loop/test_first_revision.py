@@ -12,7 +12,7 @@ import pytest
 from fakes.site_machines import Behaviour
 from support.resources import with_spec
 
-from loop.joined import Joined
+from loop.fake_world import Joined
 from loop.lives import EAST1, EAST3, Life, Story, Wish, _new_plane, many
 from loop.units import PLANE, replica_of
 from quarterdeck.api.conditions import ConditionType

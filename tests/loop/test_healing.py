@@ -11,8 +11,8 @@ from support.tiers import sized
 
 from loop import mishaps
 from loop.calls import Call
+from loop.fake_world import Joined
 from loop.faults import Kind, OneFault, Recorded
-from loop.joined import Joined
 from loop.lives import EAST3, EAST3_APART, STORIES, Life, Story, many, spread
 from quarterdeck.engine.observation import liveness
 from quarterdeck.model.components import Component

@@ -9,7 +9,7 @@ from support.resources import with_spec
 
 from loop.lives import EAST3, PLANE, WEST3
 from loop.session import Books, Session
-from loop.test_kept import Kept, cheap, kept
+from loop.test_manager import Kept, cheap, kept
 from quarterdeck.api.operation import OperationPhase, OperationType
 from quarterdeck.api.plane.controllers import ControllerProgram, ControllerSetSpec
 from quarterdeck.engine.workspace import operations

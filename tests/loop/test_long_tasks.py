@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from loop.lives import many
-from loop.test_kept import Kept, kept
+from loop.test_manager import Kept, kept
 from loop.units import PLANE
 from quarterdeck.actions.plane import Plane
 from quarterdeck.engine.background.tasks import SHORTEST_PAUSE as SHORTEST

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from model.faulty import FaultyTruth
+from model.faulty_truth import FaultyTruth
 from quarterdeck.model.components import Component
 from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.steps.base import Step

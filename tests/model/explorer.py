@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from model.addresses import astray, dark
-from model.by_hand import stray_voters
 from model.faults import given_up, healable, spared, unfit, whole
-from model.faulty import FaultyTruth
+from model.faulty_truth import FaultyTruth
 from model.invariants import Broken, check_done, claim, names
 from model.kinds import Kind
+from model.manual_changes import stray_voters
 from model.refusals import claim_others, refusing
 from model.walk import Event, Round, State, Walker
 from quarterdeck.model.clusters import CALLED

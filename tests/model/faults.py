@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from model.apart import with_member, without_data
-from model.by_hand import membership_by_hand, states_by_hand, stray_voters, without_stray_voters
-from model.faulty import FaultyTruth
+from model.events_cluster import with_member, without_data
+from model.faulty_truth import FaultyTruth
 from model.kinds import Fault, Kind
+from model.manual_changes import membership_by_hand, states_by_hand, stray_voters, without_stray_voters
 from quarterdeck.model.clusters import MEMBER, Cluster
 from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.remember import remember

@@ -27,9 +27,9 @@ from dataclasses import replace
 from itertools import combinations
 
 from model.addresses import felt, held_healthy
-from model.apart import cluster_of, in_use, steps_of, why_not_done
 from model.clients import Clients, listed
-from model.faulty import FaultyTruth
+from model.events_cluster import cluster_of, in_use, steps_of, why_not_done
+from model.faulty_truth import FaultyTruth
 from quarterdeck.model.clusters import CLUSTER, Cluster
 from quarterdeck.model.components import NAMED, Component, ReplicaChange
 from quarterdeck.model.endpoints import APISERVERS

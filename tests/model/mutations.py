@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from model.kinds import Kind
-from model.narrow import strangers_that_are_heard_of_are_counted_on
+from model.narrow_mutations import strangers_that_are_heard_of_are_counted_on
 from model.searches import (
     APART,
     DIFFERS,

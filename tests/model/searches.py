@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, replace
 
 from model.explorer import Explorer, Sample
-from model.faulty import FaultyTruth
+from model.faulty_truth import FaultyTruth
 from model.kinds import MEMBERSHIP_BY_HAND, STATES_BY_HAND, STRANGERS, Kind
 from model.walk import Planner, State, Walker, Wish
 from model.worlds import (

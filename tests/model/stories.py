@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, TypeVar
 
-from model.faulty import FaultyTruth
+from model.faulty_truth import FaultyTruth
 from model.worlds import empty, settled
 from quarterdeck.model.balancers import BalancerFact
 from quarterdeck.model.clusters import Cluster

@@ -15,7 +15,7 @@ import pytest
 from model.equivalent import EQUIVALENT
 from model.mutant_trials import Trace, first_failing, in_children, noticed_before, traces
 from model.mutants import MODULES, PLANNER, Mutant, mutants, source
-from model.noticing import Check
+from model.detectors import Check
 
 
 def everything() -> list[Mutant]:

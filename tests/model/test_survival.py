@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 
 from model.faults import data_loss, faults
-from model.faulty import FaultyTruth
+from model.faulty_truth import FaultyTruth
 from model.searches import APART, INSIDE, Search
 from model.stories import after_round
 from quarterdeck.model.clusters import Cluster

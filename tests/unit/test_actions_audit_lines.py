@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from support.golden import Golden
-from support.handovers import ZERO, line
+from support.lock_histories import ZERO, line
 from support.small_plane import SmallPlane, small_plane
 
 from quarterdeck.actions.audit import AuditLog, Placed, audit_logs

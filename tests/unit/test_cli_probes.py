@@ -7,9 +7,9 @@ import json
 import pytest
 from report_lab import probe_result, report
 from support.cli_lab import Cli
+from support.client_view import probed
 from support.fake_face import FakeFace
 from support.golden import Golden
-from support.watched import probed
 
 from quarterdeck.errors import Unavailable
 from quarterdeck.report.schema import dump

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from model.seen import Seen, dead, seen, voters_at
+from model.observations import Seen, dead, seen, voters_at
 from model.stories import led_by
 from pydantic import ValidationError
 from support.golden import Golden

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.seen import learner, seen, voters_at
+from model.observations import learner, seen, voters_at
 from model.stories import with_membership
 from support.golden import Golden
 

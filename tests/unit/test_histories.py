@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 import pytest
+from histories.faults import ANYWHERE, ON_NETWORKS, strikes
 from histories.operations import Op, Outcome
 from histories.registers import Known, Once, Registers, judged
-from histories.strikes import ANYWHERE, ON_NETWORKS, strikes
 
 from quarterdeck.model.faults import Fail
 from quarterdeck.probe import client as probe

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.faulty import FaultyTruth
+from model.faulty_truth import FaultyTruth
 from model.stories import doing, is_done, step_words, until, whats, with_fact, with_memory
 from model.worlds import empty, settled
 from support.components import having

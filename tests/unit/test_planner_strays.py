@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.seen import left, seen, voters_at
+from model.observations import left, seen, voters_at
 from model.stories import joined_by, whats, with_member
 from model.worlds import changing, empty, moving, settled
 from support.golden import Golden

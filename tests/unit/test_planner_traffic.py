@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from model.faulty import FaultyTruth
+from model.faulty_truth import FaultyTruth
 from model.stories import (
     about_to,
     after_round,

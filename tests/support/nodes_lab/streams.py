@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from support.conditions import until
-from support.nodes_lab.steady import COUNTER, Nodes
+from support.nodes_lab.continuity import COUNTER, Nodes
 from support.plane_lab import kubectl_program
 
 

@@ -12,7 +12,7 @@ from fakes.etcd_cluster import FakeCluster, Member
 
 from loop.lives import WEST3, many
 from loop.session import Session
-from loop.test_kept import Kept, kept
+from loop.test_manager import Kept, kept
 from loop.units import PLANE
 from quarterdeck.api.base import find_condition
 from quarterdeck.api.conditions import ConditionType

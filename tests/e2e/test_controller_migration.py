@@ -6,8 +6,9 @@ import json
 import threading
 
 import pytest
+from support.client_view import watched
 from support.conditions import until
-from support.handed import (
+from support.controller_migration import (
     CLOUD,
     KUBE,
     LOCK,
@@ -26,7 +27,6 @@ from support.handed import (
     shown,
 )
 from support.plane_lab import Command, PlaneLab, managed, started
-from support.watched import watched
 
 from quarterdeck.api.operation import OperationPhase
 
@@ -77,7 +77,7 @@ def test_the_controller_goes_to_another_manager_while_the_plane_goes_to_another_
     assert fact["site"] == fact["quorumAt"] == fact["nameLeadsTo"] == "west"
 
 
-@pytest.mark.soak  # tests/unit/test_handover_judging.py has what is judged
+@pytest.mark.soak  # tests/unit/test_handover_judgement.py has what is judged
 def test_two_managers_that_run_one_controller_under_two_locks_are_found(lab: PlaneLab) -> None:
     """Nobody has said which of them is to: both give Nodes their pod CIDRs, each from its own book."""
     lab.run("apply", "-f", declared(lab, owner="", replicas=1))

@@ -13,9 +13,9 @@ from quarterdeck.api.site import AddressSpace
 from quarterdeck.drivers.endpoints import name_servers
 from quarterdeck.engine.workspace.home import Home
 from support.conditions import until
+from support.nodes_lab.continuity import Nodes
 from support.nodes_lab.machines import NodeMachines
 from support.nodes_lab.programs import Programs
-from support.nodes_lab.steady import Nodes
 from support.plane_lab import PlaneLab
 
 #: ``spec.nodes.kubeletConfiguration`` of planes whose nodes are machines of this lab, as a flow of YAML. They have

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 import yaml
+from support.client_view import watched
 from support.conditions import until
 from support.etcdctl import Etcdctl
 from support.plane_lab import Command, PlaneLab, managed
-from support.watched import watched
 
 from quarterdeck.api.base import find_condition
 from quarterdeck.api.conditions import ConditionType

@@ -1,4 +1,4 @@
-"""Planners with one thing wrong that only a few classes of faults bring to light (test_every_fault_counts.py)."""
+"""Planners with one thing wrong that only a few classes of faults bring to light (test_fault_kinds.py)."""
 
 from __future__ import annotations
 

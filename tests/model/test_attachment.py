@@ -10,7 +10,7 @@ import pytest
 from support.components import having
 
 from model.explorer import Explorer, Sample
-from model.faulty import FaultyTruth
+from model.faulty_truth import FaultyTruth
 from model.invariants import Broken
 from model.kinds import Kind
 from model.searches import DEATHS, HEALED, UNSEEN

@@ -7,8 +7,8 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import combinations
 
-from model.apart import with_member
-from model.faulty import FaultyTruth
+from model.events_cluster import with_member
+from model.faulty_truth import FaultyTruth
 from model.kinds import Fault, Kind
 from quarterdeck.model.clusters import MEMBER, Cluster
 from quarterdeck.model.components import Component

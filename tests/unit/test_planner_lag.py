@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from model.faulty import FaultyTruth
+from model.faulty_truth import FaultyTruth
 from model.stories import (
     HEALING_STEPS,
     about_to,

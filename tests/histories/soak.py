@@ -1,4 +1,4 @@
-"""A plane whose machines fail while clients use its registers: ``python -m histories.soaked HOME NAME SEED SECONDS OUT
+"""A plane whose machines fail while clients use its registers: ``python -m histories.soak HOME NAME SEED SECONDS OUT
 KIND...``, for a process that reaches its machines. What clients did is written to OUT, for its judge.
 """
 
@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from histories.faults import Strike, Striker, strikes
 from histories.operations import Operation, Outcome, lines
 from histories.registers import register_clients
-from histories.strikes import Strike, Striker, strikes
 from quarterdeck.engine.workspace import recorded
 from quarterdeck.engine.workspace.access import probe_target
 from quarterdeck.engine.workspace.home import Home

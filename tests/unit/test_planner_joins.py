@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.seen import Seen, dead, learner, placed, seen, viewed, voters_at
+from model.observations import Seen, dead, learner, placed, seen, viewed, voters_at
 from model.stories import all_steps, planned, whats
 from support.golden import Golden
 

@@ -17,7 +17,7 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.etcd.facts import ListedMember
 from quarterdeck.planner.survivors import survivors
 
-#: A soak: tests/loop has it at any call, contract suites the storage, and test_quorum_lost what is left without it.
+#: A soak: tests/loop has it at any call, contract suites the storage, and test_quorum_loss what is left without it.
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(600)]
 
 NAME = "demo"

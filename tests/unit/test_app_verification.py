@@ -11,7 +11,7 @@ import pytest
 from pydantic import JsonValue
 from support.cli_lab import Cli
 from support.golden import Golden
-from support.handovers import CCM, CLOUD_AGENT, KCM, LOCK, SET, ZERO, line
+from support.lock_histories import CCM, CLOUD_AGENT, KCM, LOCK, SET, ZERO, line
 from support.resources import with_spec, with_status
 from support.small_plane import small_plane
 

@@ -10,18 +10,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
+from support.client_view import CLIENTS, watched
 from support.conditions import CHANGE, until
 from support.hosts_lab import LabHost, why_not
 from support.hosts_planes import HostsPlanes, hosts_planes
 from support.lab_storage import commands
 from support.own_balancer import OwnBalancer, envoy, own_balancer
 from support.plane_lab import Done, PlaneLab
-from support.watched import CLIENTS, watched
 
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.sites.netns.layout import CLIENT_ADDRESS
 
-#: A soak: the contract suites have each part, test_reattached the rescue, and test_hosts a plane on hosts.
+#: A soak: the contract suites have each part, test_reattachment the rescue, and test_hosts a plane on hosts.
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(1200)]
 
 NAME = "demo"

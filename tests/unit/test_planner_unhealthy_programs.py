@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.faulty import FaultyTruth
+from model.faulty_truth import FaultyTruth
 from model.stories import (
     HEALING_STEPS,
     Stop,

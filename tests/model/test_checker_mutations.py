@@ -1,4 +1,4 @@
-"""The checker bites: whatever safety rule is taken out of the planner, it says which invariant then does not hold.
+"""Each safety rule is taken out of the planner once, and the checker names the invariant that then does not hold.
 
 And the planner as it is passes the very same searches, so it is the mutation that was caught.
 """

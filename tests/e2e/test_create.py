@@ -1,4 +1,4 @@
-"""A plane is created by one command, and is highly available; contract/test_one_replica_by_hand.py has the rest."""
+"""A plane is created by one command, and is highly available; contract/test_replica_processes.py has the rest."""
 
 from __future__ import annotations
 

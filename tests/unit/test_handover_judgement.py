@@ -8,7 +8,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 from support.golden import Golden
-from support.handovers import CCM, KCM, LOCK, SET, ZERO, act, tenure
+from support.lock_histories import CCM, KCM, LOCK, SET, ZERO, act, tenure
 
 from quarterdeck.api.plane.controllers import ControllerProgram
 from quarterdeck.handover.acts import Act

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypeVar
 
-from model.faulty import FaultyTruth
+from model.faulty_truth import FaultyTruth
 from quarterdeck.model.clusters import CLUSTER, Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.steps.base import Step

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import pytest
 from fakes.etcd_cluster import Member
 
-from loop.joined import Process
+from loop.fake_world import Process
 from loop.lives import STORIES, Life, many
 from loop.members import Members
 from loop.units import Etcd

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
+from support.client_view import watched
 from support.conditions import until
 from support.plane_lab import PlaneLab, plane_lab
-from support.watched import watched
 
 from quarterdeck.sites.netns.lab import available
 from quarterdeck.sites.netns.layout import led_addresses

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from report_lab import probe_result
+from support.client_view import Watched
 from support.clients import Client, Failed, Writer
-from support.watched import Watched
 
 from quarterdeck.probe.schema import Failure, Probe
 from quarterdeck.probe.schema_part import Part

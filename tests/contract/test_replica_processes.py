@@ -18,8 +18,8 @@ from typing import Any
 
 import psutil
 import pytest
-from support.byhand import PORTS, PROGRAMS, OneReplica, binaries, one_replica, until
 from support.conditions import eventually
+from support.replica_processes import PORTS, PROGRAMS, OneReplica, binaries, one_replica, until
 
 from quarterdeck.components.apiserver import AUDIT_LOG
 from quarterdeck.components.controller import controller_manager, scheduler
