@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from quarterdeck.etcd.calls import ClientTls
 from quarterdeck.etcd.facts import Durations, MemberProgress, MemberTimes, RaftProgress, Replication
@@ -23,13 +23,17 @@ _TRIP = re.compile(
 _OK = 200
 
 
-class _Member(BaseModel):
+class _Part(BaseModel):
+    model_config = ConfigDict(defer_build=True)  # built when a member first answers
+
+
+class _Member(_Part):
     match: int
     next: int
     state: Replication
 
 
-class _Raft(BaseModel):
+class _Raft(_Part):
     """etcd: raft, Status.MarshalJSON. Ids are hexadecimal; only a leader has ``progress``."""
 
     id: str
@@ -40,7 +44,7 @@ class _Raft(BaseModel):
     transferee: str = Field(alias="leadtransferee")
 
 
-class _Vars(BaseModel):
+class _Vars(_Part):
     raft: _Raft = Field(alias="raft.status")
 
 

@@ -28,7 +28,6 @@ from quarterdeck.kube.documents import (
 )
 from quarterdeck.kube.http_objects import HttpObjects
 from quarterdeck.kube.port import Address, HealthAnswer, SeenLease, Witness, WriteTrial
-from quarterdeck.kube.witness import witness
 from quarterdeck.pki.tls import client_context
 
 #: Deadlines in seconds: for health checks, which run several times a second, for all other calls, and for an idle
@@ -101,6 +100,8 @@ class HttpKube(HttpObjects):
 
     def witness(self, apiserver: Address) -> AbstractAsyncContextManager[Witness]:
         """See the port."""
+        from quarterdeck.kube.witness import witness  # only for an apiserver that stops: h2 is not quick to load
+
         # Created here: planes that are only observed, as nearly all are, need none.
         tls, tls_http2 = (client_context(self._authority, self._client) for _ in range(2))
         tls_http2.set_alpn_protocols(["h2"])
