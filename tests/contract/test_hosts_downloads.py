@@ -95,7 +95,7 @@ async def test_one_file_of_an_archive_is_taken(fetching: Fetching) -> None:
         (Origin("/nowhere"), "404"),
     ],
 )
-async def test_what_is_not_what_this_host_has_is_never_a_program(
+async def test_a_download_that_is_not_the_requested_program_is_refused(
     fetching: Fetching, origin: Origin, reason: str
 ) -> None:
     if reason == "is not the requested program" and not origin.member:

@@ -64,7 +64,7 @@ async def sending(machines: HostsLab, tmp_path: Path) -> AsyncIterator[Sending]:
         yield Sending(machines, site, heard, file)
 
 
-async def test_what_is_told_is_what_comes_and_after_a_cut_it_goes_on_from_there(sending: Sending) -> None:
+async def test_progress_shows_what_arrived_and_a_cut_transfer_resumes_there(sending: Sending) -> None:
     whole = len((await asyncio.to_thread(_pack, sending.file, "zstd")).content)
     sending.heard.first = sending.site._hosts.close
     with pytest.raises(Unavailable):

@@ -62,7 +62,7 @@ def _tokens(entries: Sequence[JournalEntry], kind: str) -> list[int]:
     return [int(str(each.detail["token"])) for each in entries if each.kind == kind]
 
 
-def test_each_tenure_is_told_once_by_whoever_keeps_the_plane_and_those_that_nobody_saw_are_counted() -> None:
+def test_each_tenure_is_recorded_once_across_managers_and_unobserved_ones_are_counted() -> None:
     async def lived(life: Kept) -> None:
         await asyncio.sleep(20)
         assert not await _history(life), "without sets nobody watches"

@@ -78,7 +78,7 @@ async def test_what_is_not_there_and_who_does_not_answer_is_said(small: SmallPla
     assert small.plane.machines["east", third.machine].state is MachineState.UP, "as it was when it was opened"
 
 
-async def test_logs_of_replicas_that_are_gone_are_theirs_as_long_as_it_is_known_who_sat_there(
+async def test_logs_of_removed_replicas_are_attributed_while_their_seats_are_known(
     small: SmallPlane,
 ) -> None:
     await write_all(small)

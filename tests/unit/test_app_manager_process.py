@@ -136,9 +136,7 @@ async def test_a_manager_that_is_dead_is_told_so_before_its_lease_is_over(
         await keeping.make_fault(fault(lease), 1.0)
 
 
-async def test_who_stands_by_takes_over_or_whoever_starts_the_manager_again_sees_to_it(
-    store: MemoryStore, keeping: Keeping, start: Starts
-) -> None:
+async def test_a_standby_or_restarted_manager_takes_over(store: MemoryStore, keeping: Keeping, start: Starts) -> None:
     assert await keeping.successor() == ""
     manager = await held(store, await start())
     assert await keeping.successor() == ""

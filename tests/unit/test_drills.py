@@ -370,7 +370,7 @@ def test_a_lost_write_a_missed_event_and_a_plane_that_is_not_as_before_fail_a_dr
         assert words in judgement.verdict(Fail.MACHINE, Detection(), **{**well, **worse})  # type: ignore[arg-type]
 
 
-def test_what_no_look_shows_at_once_must_be_found_by_whoever_is_there_for_it_in_the_time_that_it_takes(
+def test_a_slow_disk_must_be_reported_by_the_manager_where_there_is_one(
     golden: Golden,
 ) -> None:
     def sought(fail: Fail, *, hold: float = hold_of(Fail.SLOW_DISK), manager: str = "me", known: bool = False) -> str:

@@ -147,7 +147,7 @@ def test_an_event_is_of_one_moment() -> None:
     )
 
 
-def test_who_is_given_up_who_is_not_and_which_machine_flaps_is_told(world: World, golden: Golden) -> None:
+def test_events_name_condemned_replicas_blocked_healing_and_flapping_machines(world: World, golden: Golden) -> None:
     down = member(world, "east-2", Health.DOWN)
     silent = with_fact(down, "east-2", lambda fact: replace(fact, machine=MachineState.DOWN))
     bounds = replace(world.settings, healing=HealingBounds(after=1.0))
@@ -162,7 +162,7 @@ def test_who_is_given_up_who_is_not_and_which_machine_flaps_is_told(world: World
     assert {"HealingBlocked", "MachineFlapping"}.isdisjoint(dict(warnings(decided)))
 
 
-def test_a_pardon_is_told_as_it_is_written_down() -> None:
+def test_a_pardon_is_an_event() -> None:
     event = event_of(Pardon(site="", why="it is well again", replica="east-2"))
     assert event is not None
     assert (event.reason, event.type) == ("ReplacementCancelled", EventType.NORMAL)

@@ -85,7 +85,7 @@ def test_of_a_lock_that_nobody_ever_watched_nothing_is_missed() -> None:
 
 
 @pytest.mark.parametrize("token", [0, 4, 5])
-def test_with_a_lease_that_is_deleted_its_tenure_is_over_whoever_makes_it_anew(token: int) -> None:
+def test_the_deletion_of_a_lease_ends_its_tenure(token: int) -> None:
     """client-go counts from 0 then, and who knew it before goes on."""
     known = Tenures()
     known.see(lease("a", 4))

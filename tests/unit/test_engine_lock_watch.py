@@ -102,7 +102,7 @@ async def until(holds: Callable[[], Awaitable[bool]]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_each_transition_is_written_with_whose_it_is_under_the_operation_of_then(
+async def test_each_transition_is_recorded_with_its_holder_and_the_operation_in_progress(
     fake: FakePlane, plane: Plane, golden: Golden
 ) -> None:
     takes(fake, plane, MAIN, "east-1")

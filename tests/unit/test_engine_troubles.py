@@ -32,7 +32,7 @@ async def test_steps_that_fail_at_once_are_each_told_of_once() -> None:
     assert store.reasons == [*reasons]
 
 
-async def test_what_is_so_is_counted_once_by_however_many_drivers_look_at_it() -> None:
+async def test_a_lasting_fact_is_counted_once_by_successive_drivers() -> None:
     store, current = MemoryStore(), frozenset({Happening(EventReason.MEMBER_DOWN, "east-1 is down")})
     for _ in range(3):
         troubles = Troubles(store=store, plane="demo", clock=lambda: 5.0)
@@ -44,7 +44,7 @@ async def test_what_is_so_is_counted_once_by_however_many_drivers_look_at_it() -
     assert [each.count for each in await store.events("demo")] == [2], "it was over, and is so again"
 
 
-async def test_what_was_told_of_a_former_plane_of_that_name_is_news_of_this_one() -> None:
+async def test_events_of_a_deleted_plane_do_not_suppress_those_of_its_successor() -> None:
     store, current = MemoryStore(), frozenset({Happening(EventReason.MEMBER_DOWN, "east-1 is down")})
     await Troubles(store=store, plane="demo", clock=lambda: 5.0).tell_now(current, since=1.0)
     await Troubles(store=store, plane="demo", clock=lambda: 9.0).tell_now(current, since=7.0)

@@ -49,7 +49,7 @@ def test_a_set_that_was_handed_over_was_never_two_processes() -> None:
     assert (found.acts, found.perhaps, found.unknown) == (4, 0, ())
 
 
-def test_a_write_that_is_answered_after_the_time_that_is_looked_at_is_under_the_lock_that_is_held_then() -> None:
+def test_a_write_answered_after_the_examined_time_belongs_to_the_lock_held_at_that_moment() -> None:
     late = replace(act(CCM, "demo-3", 61), begun=ZERO + 59.9)
     found = verdict(handed_over(), [act(KCM, "demo-1", 1), late])
     assert (found.finding, found.outside) == (Judgement.PROVEN, ())

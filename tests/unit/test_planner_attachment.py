@@ -60,7 +60,7 @@ def planned(world: World, kind: type) -> list[object]:
 
 
 @pytest.mark.parametrize("power", [Power.OFF, Power.FROZEN], ids=str)
-def test_a_member_of_a_dead_machine_comes_back_on_another_one_as_who_it_was(power: Power, golden: Golden) -> None:
+def test_a_member_of_a_dead_machine_returns_on_another_one_with_its_identity(power: Power, golden: Golden) -> None:
     truth = plane()
     healed = until(dead(truth, "east-2", power=power), is_done)
     steps = steps_until(dead(truth, "east-2", power=power), is_done)
