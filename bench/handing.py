@@ -18,7 +18,7 @@ from itertools import pairwise
 
 import httpx2
 from support.conditions import until
-from support.handed import CLOUD, KUBE, NAME, declared, move, nodes_come
+from support.controller_migration import CLOUD, KUBE, NAME, declared, move, nodes_come
 from support.plane_lab import PlaneLab, plane_lab
 
 QUIET = 20.0

@@ -23,7 +23,7 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 from fakes.store import MemoryStore
 from lab import markdown, this_machine
-from loop.joined import Joined
+from loop.fake_world import Joined
 from loop.lives import EAST3, _settled, many
 from loop.units import PLANE
 from serve import look

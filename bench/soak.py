@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import Any
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
+from histories.faults import ANYWHERE, ON_NETWORKS, Strike, strikes
 from histories.judge import judge_file
-from histories.strikes import ANYWHERE, ON_NETWORKS, Strike, strikes
 from lab import quarterdeck, temporary_home, this_machine
 
 from quarterdeck.api.site import Isolation
@@ -116,7 +116,7 @@ async def looked_on(work: asyncio.Task[int], log: Path) -> dict[str, Any]:
 async def struck(home: Path, given: argparse.Namespace, kinds: dict[Fail, int], out: Path, manager: Manager) -> int:
     """Have all fail that is to fail, until all is as wanted; 0 if it came to that."""
     words = [f"{fail}={weight}" for fail, weight in kinds.items()]
-    program = (sys.executable, "-m", "histories.soaked", str(home), NAME, str(given.seed), str(given.seconds), str(out))
+    program = (sys.executable, "-m", "histories.soak", str(home), NAME, str(given.seed), str(given.seconds), str(out))
     argv = (*program, *words)
     if given.isolation is Isolation.NETNS:
         argv = await inside_argv(home, *argv)

@@ -8,10 +8,10 @@ case $QD_CACHE in /*) ;; *) QD_CACHE="$PWD/$QD_CACHE" ;; esac
 
 qd_fail() { printf 'quarterdeck: %s\n' "$1" >&2; exit 70; }
 
-qd_python() {  # a Python that is new enough: prints its version, and its path
+qd_python() {  # prints the version and the path of a Python that is new enough
   for qd_try in "${QUARTERDECK_PYTHON:-}" python3 python3.14 python3.13 python3.12 python3.11; do
     { [ -n "$qd_try" ] && command -v "$qd_try" >/dev/null 2>&1; } || continue
-    # started once, and without what it need not load: each command waits for it
+    # Start it once and without site packages: each command waits for it.
     "$qd_try" -I -S -c 'import sys; v = sys.version_info; sys.exit(1) if v < (3, 11) else print("%d.%d.%d" % v[:3])' \
       2>/dev/null && { command -v "$qd_try"; return; }
   done
@@ -26,7 +26,7 @@ qd_uv() {  # the pinned uv: prints its path
     "$1" -m venv "$qd_tmp" >/dev/null || qd_fail "setting up: '$1 -m venv' failed; on Debian and Ubuntu: apt install python3-venv"
     "$qd_tmp/bin/python" -m pip install --quiet --disable-pip-version-check "uv==$QD_UV_VERSION" ||
       qd_fail "setting up: uv could not be installed; is the network up?"
-    mv -T "$qd_tmp" "$qd_uv_dir" 2>/dev/null || rm -rf "$qd_tmp"  # another run was first
+    mv -T "$qd_tmp" "$qd_uv_dir" 2>/dev/null || rm -rf "$qd_tmp"  # another run was faster
   fi
   printf '%s\n' "$qd_uv_dir/bin/uv"
 }
@@ -34,7 +34,7 @@ qd_uv() {  # the pinned uv: prints its path
 qd_environment() {  # $1: run | dev
   (umask 077; mkdir -p "$QD_CACHE") 2>/dev/null && [ -w "$QD_CACHE" ] ||
     qd_fail "setting up: cannot write to $QD_CACHE; set QUARTERDECK_CACHE to a folder of yours"
-  # What is in it is run: nobody else may have put it there.
+  # Programs of this folder are run: no other user may have written to it.
   # shellcheck disable=SC3067 # dash, bash, ksh and busybox have -O
   [ -O "$QD_CACHE" ] ||
     qd_fail "setting up: $QD_CACHE belongs to somebody else; set QUARTERDECK_CACHE to a folder of yours"
@@ -50,7 +50,7 @@ qd_environment() {  # $1: run | dev
   if [ ! -e "$qd_env/.complete" ]; then
     qd_uv_bin=$(qd_uv "$qd_py")
     printf 'quarterdeck: setting up (once): the %s environment\n' "$1" >&2
-    # Two first runs at once must not write one folder; the loser waits and finds it done.
+    # Two first runs must not write one folder at the same time: the second one waits, and then finds it.
     (
       flock 9
       [ -e "$qd_env/.complete" ] && exit 0
@@ -63,7 +63,7 @@ qd_environment() {  # $1: run | dev
   QD_PYTHON="$qd_env/bin/python"
   PATH="$qd_env/bin:$PATH"
   PYTHONPATH="$QD_ROOT/src"
-  # Bytecode is kept beside the environments: no command compiles what another has, whatever the user exports.
+  # Bytecode is stored beside the environments, so that a module is compiled once, whatever the user exports.
   PYTHONPYCACHEPREFIX="$QD_CACHE/bytecode"
   unset PYTHONDONTWRITEBYTECODE
   export PATH PYTHONPATH PYTHONPYCACHEPREFIX QD_PYTHON

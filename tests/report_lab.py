@@ -170,8 +170,8 @@ def locked() -> list[JournalEntry]:
         (own, cloud, "demo-5", 10.2, None, 0, True),
     ):
         known: dict[str, JsonValue] = {"lock": lock, "holder": f"{replica}_{component[:4]}", "token": token}
-        whose: dict[str, JsonValue] = {"component": component, "replica": replica, "acquired": ZERO + begins}
-        it.add(max(begins, 0.02), "LockTaken", f"{replica} took {lock}", EntryOutcome.NOTED, detail={**known, **whose})
+        holder: dict[str, JsonValue] = {"component": component, "replica": replica, "acquired": ZERO + begins}
+        it.add(max(begins, 0.02), "LockTaken", f"{replica} took {lock}", EntryOutcome.NOTED, detail={**known, **holder})
         if ends is not None:
             left: dict[str, JsonValue] = {"renewed": ZERO + ends - 0.5, "duration": 0.5, "released": released}
             it.add(ends, "LockLeft", f"{replica} left {lock}", EntryOutcome.NOTED, detail={**known, **left})

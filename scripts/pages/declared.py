@@ -36,8 +36,8 @@ def _of_class(of: type) -> Mapping[str, str]:
     for statement in node.body:
         targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
         for target in targets:
-            if isinstance(target, ast.Name) and (said := _above(lines, statement.lineno - 1)):
-                found[target.id] = said
+            if isinstance(target, ast.Name) and (comment := _above(lines, statement.lineno - 1)):
+                found[target.id] = comment
     return found
 
 

@@ -56,8 +56,8 @@ def page() -> str:
 
 
 def _meanings(name: str, of: type[Enum]) -> str:
-    said = comments(of)
-    return table((name, "meaning"), [(f"`{each.value}`", said[each.name]) for each in of])
+    meanings = comments(of)
+    return table((name, "meaning"), [(f"`{each.value}`", meanings[each.name]) for each in of])
 
 
 def _values(of: type[Enum]) -> str:

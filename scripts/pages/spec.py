@@ -107,13 +107,13 @@ def _below(page: str) -> Mapping[type[BaseModel], str]:
 
 
 def _section(model: type[BaseModel], path: str) -> str:
-    said = comments(model)
+    meanings = comments(model)
     rows = [
         (
             f"`{field.alias or name}`",
             _type(field.annotation, field.metadata),
             _default(field),
-            said.get(name, "") + _values(field.annotation),
+            meanings.get(name, "") + _values(field.annotation),
         )
         for name, field in model.model_fields.items()
     ]
@@ -205,9 +205,9 @@ def _values(annotation: Any) -> str:
     enums = [each for each in (annotation, *get_args(annotation)) if inspect.isclass(each)]
     for each in enums:
         if issubclass(each, enum.Enum):
-            said = comments(each)
-            if said:
-                return " " + " ".join(f"`{one.value}`: {said[one.name]}" for one in each if one.name in said)
+            meanings = comments(each)
+            if meanings:
+                return " " + " ".join(f"`{one.value}`: {meanings[one.name]}" for one in each if one.name in meanings)
             if len(each) > 4:
                 return f" One of {', '.join(f'`{one.value}`' for one in each)}."
     return ""

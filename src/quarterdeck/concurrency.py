@@ -33,7 +33,7 @@ async def until_one_ends(*works: Coroutine[Any, Any, None]) -> None:
 
 
 async def in_thread(call: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
-    """Run a call in a thread. A cancellation waits until it has ended: whoever comes next finds its files at rest."""
+    """Run a call in a thread. A cancellation waits until it has ended: then its files no longer change."""
     return await whole(asyncio.to_thread(call, *given, **named))
 
 

@@ -67,7 +67,7 @@ class Answer:
             return None
 
 
-class _Whose(NamedTuple):
+class _Peer(NamedTuple):
     """The target of connections, and the name in its certificate (None: that of its host)."""
 
     origin: str
@@ -79,7 +79,7 @@ class Http:
 
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self._tls = tls
-        self._idle: defaultdict[_Whose, list[_Wire]] = defaultdict(list)
+        self._idle: defaultdict[_Peer, list[_Wire]] = defaultdict(list)
 
     async def ask(
         self,
@@ -102,17 +102,17 @@ class Http:
         request = _Request.to(method, origin, path, headers or {}, content)
         loop = asyncio.get_running_loop()
         until = loop.time() + deadline
-        whose = _Whose(origin, server)
-        wire = self._kept(whose, loop.time()) if method == "GET" else None
+        peer = _Peer(origin, server)
+        wire = self._kept(peer, loop.time()) if method == "GET" else None
         if wire is not None:
             try:
-                return await self._exchange(wire, whose, request, deadline)
+                return await self._exchange(wire, peer, request, deadline)
             except NoAnswer as error:
                 deadline = until - loop.time()
                 if not error.unsaid or deadline <= 0:
                     raise
-        wire = await self._connect(whose, deadline)
-        return await self._exchange(wire, whose, request, deadline)
+        wire = await self._connect(peer, deadline)
+        return await self._exchange(wire, peer, request, deadline)
 
     async def lines(
         self, origin: str, path: str, *, deadline: float, headers: Mapping[str, str] | None = None
@@ -121,7 +121,7 @@ class Http:
         seconds, for each of connecting, the TLS handshake and the head of the answer; the caller limits the rest.
         Raises NoAnswer.
         """
-        wire = await self._connect(_Whose(origin, None), deadline)
+        wire = await self._connect(_Peer(origin, None), deadline)
         try:
             async for line in wire.lines(_Request.to("GET", origin, path, headers or {}, b""), deadline):
                 yield line
@@ -136,9 +136,9 @@ class Http:
             wire.abort()
         await asyncio.gather(*(wire.gone.wait() for wire in wires))
 
-    def _kept(self, whose: _Whose, now: float) -> _Wire | None:
+    def _kept(self, peer: _Peer, now: float) -> _Wire | None:
         """An idle connection that is open, as far as this end knows. Those that are too old are closed."""
-        waiting = self._idle[whose]
+        waiting = self._idle[peer]
         while waiting:
             wire = waiting.pop()
             if wire.may_be_asked(now):
@@ -146,7 +146,7 @@ class Http:
             wire.abort()
         return None
 
-    async def _exchange(self, wire: _Wire, whose: _Whose, request: _Request, deadline: float) -> Answer:
+    async def _exchange(self, wire: _Wire, peer: _Peer, request: _Request, deadline: float) -> Answer:
         """One request and its answer. The connection is kept after a good one, and closed otherwise."""
         good = False
         try:
@@ -158,13 +158,13 @@ class Http:
         finally:
             if good:
                 wire.keep()
-                self._idle[whose].append(wire)
+                self._idle[peer].append(wire)
             else:
                 wire.abort()
         return answer
 
-    async def _connect(self, whose: _Whose, deadline: float) -> _Wire:
-        loop, to = asyncio.get_running_loop(), _origin(whose.origin)
+    async def _connect(self, peer: _Peer, deadline: float) -> _Wire:
+        loop, to = asyncio.get_running_loop(), _origin(peer.origin)
         wire = _Wire(loop.time())
         try:
             async with asyncio.timeout(deadline):
@@ -176,7 +176,7 @@ class Http:
         if self._tls is None or not to.secure:
             return wire
         try:
-            await wire.secure(self._tls, whose.server or to.host, deadline)
+            await wire.secure(self._tls, peer.server or to.host, deadline)
         except BaseException as error:
             wire.abort()
             if isinstance(error, OSError):

@@ -51,7 +51,7 @@ async def ignore_event(plane: str, words: str) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Telling:
+class TransferListener:
     """``progress`` receives every byte. ``event`` is called once per start, with the plane that needs it: it is all
     that an onlooker in another process can see.
     """

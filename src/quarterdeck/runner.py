@@ -135,8 +135,8 @@ def run_blocking(argv: Sequence[str], *, doing: str, deadline: float, given: str
     try:
         done = subprocess.run(argv, input=given.encode(), capture_output=True, timeout=deadline, check=False)
     except subprocess.TimeoutExpired as error:
-        said = (error.stderr or error.stdout or b"").decode(errors="replace")
-        raise _overdue(doing, argv, deadline, said) from None
+        output = (error.stderr or error.stdout or b"").decode(errors="replace")
+        raise _overdue(doing, argv, deadline, output) from None
     return ProcessResult(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
 
 
@@ -146,13 +146,13 @@ def kill_group(pid: int) -> None:
         os.killpg(pid, signal.SIGKILL)
 
 
-def last_line(said: str) -> str:
+def last_line(output: str) -> str:
     """The last line of an output that is not blank."""
-    return next((line.strip() for line in reversed(said.splitlines()) if line.strip()), "")
+    return next((line.strip() for line in reversed(output.splitlines()) if line.strip()), "")
 
 
-def _overdue(doing: str, argv: Sequence[str], deadline: float, said: str) -> TimedOut:
-    last = last_line(said)
+def _overdue(doing: str, argv: Sequence[str], deadline: float, output: str) -> TimedOut:
+    last = last_line(output)
     seen = f"{argv[0]} has not ended within {deadline:g} s: it was killed"
     return TimedOut(doing, f"{seen} ({last})" if last else seen)
 

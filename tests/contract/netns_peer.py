@@ -39,7 +39,7 @@ def echo(connection: socket.socket) -> None:
             connection.sendall(data)
 
 
-def who(connection: socket.socket) -> None:
+def own_address(connection: socket.socket) -> None:
     """Say at which address this is."""
     with connection:
         connection.sendall(connection.getsockname()[0].encode())
@@ -84,10 +84,10 @@ def comes_and_goes(address: str, port: int, end: float, seen: list[str]) -> None
     while time.monotonic() < end:
         try:
             with socket.create_connection((address, port), timeout=10.0) as connection:
-                said = connection.recv(64).decode().strip()
+                message = connection.recv(64).decode().strip()
                 time.sleep(0.05)
                 connection.sendall(b"x")
-                seen.append(said if connection.recv(1) == b"x" else "closed")
+                seen.append(message if connection.recv(1) == b"x" else "closed")
         except OSError as error:
             seen.append(repr(error))
         time.sleep(0.15)
@@ -97,7 +97,7 @@ def do(verb: str, *args: object) -> object:  # noqa: C901
     match verb, args:
         case ("listen", [str(address), int(port), kind]):
             listener = socket.create_server((address, port))
-            handle = {"echo": echo, "sink": sink, "who": who}[str(kind)]
+            handle = {"echo": echo, "sink": sink, "who": own_address}[str(kind)]
             threading.Thread(target=serve, args=(listener, handle), daemon=True).start()
             return "listening"
         case ("serves", [int(port), str(own), int(ready)]):

@@ -15,10 +15,10 @@ from typing import Any, cast
 
 import pytest
 from pydantic import JsonValue
-from support.byhand import OneReplica, binaries, one_replica
 from support.conditions import until
 from support.etcd_cluster import eventually
 from support.leftovers import working_in
+from support.replica_processes import OneReplica, binaries, one_replica
 
 from quarterdeck.api.belongings import PlaneSecrets
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
@@ -235,8 +235,8 @@ async def _served(lab: Lab) -> None:
 
 async def _compared(lab: Lab, then: int, now: int) -> None:
     found = await lab.its.diff("alpha", at=str(then), to=str(now))
-    told = {(each.kind.value, str(each.path)) for each in found.changes if not each.churn}
-    assert told >= {
+    changes = {(each.kind.value, str(each.path)) for each in found.changes if not each.churn}
+    assert changes >= {
         ("removed", "configmaps default/owner"),
         ("removed", "configmaps default/owned"),
         ("removed", "widgets.tests.example default/one"),
@@ -245,7 +245,7 @@ async def _compared(lab: Lab, then: int, now: int) -> None:
         ("changed", "secrets default/password"),
         ("added", "configmaps default/later"),
     }
-    assert not any("pods" in words for _, words in told)
+    assert not any("pods" in words for _, words in changes)
 
 
 async def _read(get: Get) -> None:

@@ -15,7 +15,7 @@ import pytest
 from pyrage import x25519
 from support.etcd_cluster import RealLab, etcd_binary, leader, real_lab, real_labs, urls  # noqa: F401
 from support.etcd_history import ALL, History, etcdutl, is_whole  # noqa: F401
-from support.recording_lab import Told
+from support.recording_lab import RecordedEvents
 from support.tiers import in_each_tier, sized
 
 from quarterdeck.backup.chain import BackupMoment, Chain, ObjectReference, verified
@@ -55,7 +55,7 @@ class Backup:
         self.store: ObjectStore = open_store((folder / "store").as_uri())
         self.chains = ChainStore(self.store, "uid", "alpha")
         self.deposit = Deposit(store=self.store, prefix="alpha", recipients=Recipients((str(KEY.to_public()),)))
-        self.told = Told()
+        self.events = RecordedEvents()
         self._runs = 0
 
     def writer(self) -> ChainWriter:
@@ -70,7 +70,7 @@ class Backup:
             self.writer(),
             Spool(self.folder / "spool", 1 << 24),
             scratch=self.folder / "scratch",
-            told=self.told,
+            events=self.events,
             now=_now,
             pace=RecordingPace(flush_seconds=0.05, pulse_seconds=0.2),
         )
@@ -138,7 +138,7 @@ async def test_what_was_recorded_by_recorders_that_are_killed_is_what_etcd_had(
     await asyncio.wait((running,))
     chain = await backup.chains.read()
     # A recorder that was killed has perhaps not told of the full backup that it took.
-    assert (backup.told.gaps, len(chain.fulls)) == ([], 1)
+    assert (backup.events.gaps, len(chain.fulls)) == ([], 1)
     ((first, newest),) = chain.ranges("main", 0)
     assert newest == max(history.states)
     choice = [each for each in history.states if each >= first]

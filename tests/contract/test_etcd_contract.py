@@ -250,17 +250,17 @@ async def test_each_member_tells_whether_it_lists_another(lab: Lab) -> None:
         await lab.etcd.lists(down.client_url, member_id)
 
 
-async def test_who_is_left_without_a_quorum_says_how_far_it_is_and_who_the_members_are(lab: Lab) -> None:
+async def test_a_member_without_a_quorum_reports_its_progress_and_the_membership(lab: Lab) -> None:
     everybody = {each.peer_url for each in lab.founders}
     last, *others = lab.founders
     for each in others:
         await lab.kill(each)
 
     async def follows_nobody() -> None:
-        said = await lab.etcd.status(last.client_url)
-        assert said.leader_id == 0
-        assert said.raft_applied_index > 0
-        assert said.revision > 0
+        status = await lab.etcd.status(last.client_url)
+        assert status.leader_id == 0
+        assert status.raft_applied_index > 0
+        assert status.revision > 0
 
     await eventually(follows_nobody)
     known = await lab.etcd.known_members(last.client_url)

@@ -49,7 +49,7 @@ def ssh(lab: HostsLab, user: str, name: str, *words: str) -> subprocess.Complete
     return subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
 
 
-def said(lab: HostsLab, name: str, deadline: float = 2.0) -> bytes:
+def greeting(lab: HostsLab, name: str, deadline: float = 2.0) -> bytes:
     """What a client hears from sshd; nothing where it is silent."""
     try:
         with lab.connect(name, 22, deadline) as connection:
@@ -138,10 +138,10 @@ def test_a_machine_without_power_is_silent_and_comes_back_with_its_disk(lab: Hos
         lab.power_off(B1)
         with pytest.raises(TimeoutError):
             connection.recv(1)
-    assert said(lab, B1, 0.2) == b""
+    assert greeting(lab, B1, 0.2) == b""
     lab.power_on(B1)
     assert lab.sh(B1, "cat /etc/mark /var/lib/mark; ls /run/mark || true").split() == ["1", "2"]
-    assert said(lab, B1) == b"SSH-"
+    assert greeting(lab, B1) == b"SSH-"
 
 
 def test_a_machine_boots_again_when_it_says_so_itself(lab: HostsLab) -> None:
@@ -162,10 +162,10 @@ def test_what_is_frozen_stands_still_while_its_kernel_answers(lab: HostsLab) -> 
 
 def test_a_machine_that_is_cut_off_hears_nobody_until_it_is_mended(lab: HostsLab) -> None:
     lab.cut(A1)
-    assert said(lab, A1, 0.3) == b""
+    assert greeting(lab, A1, 0.3) == b""
     assert lab.sh(A1, "hostname") == f"{A1}\n"
     lab.mend(A1)
-    assert said(lab, A1, 10.0) == b"SSH-"
+    assert greeting(lab, A1, 10.0) == b"SSH-"
 
 
 @pytest.mark.parametrize("other", [A2, B1], ids=["in its zone", "in another one"])
@@ -193,7 +193,7 @@ def test_sites_are_as_far_apart_as_wished_also_after_a_loss_of_power(lab: HostsL
     lab.power_on(W1)
     assert 0.08 <= seconds_to_connect(lab, B1, W1) < 0.16
     since = time.monotonic()
-    assert said(lab, W1) == b"SSH-"
+    assert greeting(lab, W1) == b"SSH-"
     assert time.monotonic() - since >= 0.08
     for pair in (("east", "west"), (OUTSIDE, "west")):
         lab.delay(*pair, 0.0)
@@ -269,7 +269,7 @@ def test_nothing_is_left_when_who_holds_a_lab_is_killed(lab: HostsLab, guard_too
     assert not processes_of(Path(folder))
     assert not [each for each in group.folders if each.exists()]
     assert not [each for each in inside if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]
-    assert said(lab, A1) == b"SSH-"
+    assert greeting(lab, A1) == b"SSH-"
 
 
 def test_the_hosts_own_network_and_mounts_are_as_before(lab: HostsLab) -> None:

@@ -67,10 +67,10 @@ class Edges:
         return [each for each in EDGES if self.lab.is_on(each) and self.has(each)]
 
     async def are(self, *holders: str, within: float = 30.0) -> None:
-        async def so() -> bool:
+        async def as_expected() -> bool:
             return self.holders == [*holders]
 
-        await eventually(so, within=within)
+        await eventually(as_expected, within=within)
 
     async def ask(self) -> str:
         client = await asyncio.wait_for(connect(self.address, PORT, self.authority.anonymous()), 1.0)
@@ -260,11 +260,11 @@ async def test_one_more_edge_is_made_known_while_the_address_stays_where_it_is(e
         settings = router_settings(edge, third, (edges.address,))
         await edges.site.reload_unit(edge, keepalived_unit(settings, folder, edges.site.routing(edge, KEEPALIVED)))
 
-        async def told(edge: str = edge) -> bool:
-            said = edges.lab.sh(edge, "journalctl -q -o cat -u quarterdeck-keepalived | grep -c Reloading || true")
-            return int(said) > 0
+        async def has_reloaded(edge: str = edge) -> bool:
+            count = edges.lab.sh(edge, "journalctl -q -o cat -u quarterdeck-keepalived | grep -c Reloading || true")
+            return int(count) > 0
 
-        await eventually(told)
+        await eventually(has_reloaded)
         until = time.monotonic() + 3.0  # a few advertisements
         while time.monotonic() < until:
             assert edges.holders == [E1]

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import pytest
 from fakes.kube import FakeApiserver, FakeKube
 from pydantic import JsonValue
-from support.byhand import OneReplica, binaries, one_replica, until
+from support.replica_processes import OneReplica, binaries, one_replica, until
 from support.tiers import smoke
 
 from quarterdeck.addons.applyset import MANAGER, ours, owned_fields
@@ -262,11 +262,11 @@ async def test_it_is_told_whether_anything_listens_ready_or_not(lab: Lab) -> Non
 async def test_who_is_connected_is_told_when_an_apiserver_ends_and_not_before(lab: Lab) -> None:
     async with lab.kube.witness(lab.apiserver) as witness:
         await asyncio.sleep(0.2)  # whoever broke off by itself would have by then
-        assert not witness.told
+        assert not witness.informed
         await asyncio.to_thread(lab.end)
         try:
             async with asyncio.timeout(5):
-                while not witness.told:  # noqa: ASYNC110
+                while not witness.informed:  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
         finally:
             await asyncio.to_thread(lab.begin)
@@ -274,11 +274,11 @@ async def test_who_is_connected_is_told_when_an_apiserver_ends_and_not_before(la
 
 async def test_nobody_is_waited_for_where_no_apiserver_answers(lab: Lab) -> None:
     async with lab.kube.witness(lab.nobody) as witness:
-        assert witness.told
+        assert witness.informed
     lab.freeze()
     try:
         async with lab.kube.witness(lab.apiserver) as witness:
-            assert witness.told
+            assert witness.informed
     finally:
         lab.thaw()
 

@@ -148,7 +148,7 @@ async def test_a_backend_that_is_not_ready_is_out_with_its_connections_and_comes
     await lab.set_ready("r1", False)
     await healthy(lab, "r2")
     assert await served_by(lab) == {"r2"}
-    assert [await client.ask() for client in clients] == [None if who == "r1" else who for who in led_to]
+    assert [await client.ask() for client in clients] == [None if backend == "r1" else backend for backend in led_to]
     assert (await lab.balancer.observe()).backends == {"r1", "r2"}
     await lab.set_ready("r1", True)
     await healthy(lab, "r1", "r2")

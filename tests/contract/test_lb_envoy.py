@@ -95,7 +95,7 @@ async def test_a_backend_that_hangs_is_out_and_its_clients_reconnect(lab: EnvoyL
     lab.backends["r1"].hang = True
     await lab.healthy("r2")
     assert lab.backends["r1"].checks <= checks + 5, "it was given up after three checks that waited, or a few more"
-    assert [await client.ask() for client in clients] == [None if who == "r1" else who for who in led_to]
+    assert [await client.ask() for client in clients] == [None if backend == "r1" else backend for backend in led_to]
 
 
 async def test_a_backend_that_answers_no_check_for_four_seconds_keeps_its_clients(lab: EnvoyLab) -> None:

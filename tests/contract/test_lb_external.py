@@ -51,11 +51,11 @@ class TheirLab:
         await self.envoy.balancer.apply(backends)
 
     async def seen(self, *names: str) -> None:
-        async def so() -> bool:
+        async def is_seen() -> bool:
             status = await self.balancer.observe()
             return status.backends == set(names) and not status.unsure
 
-        await eventually(so, within=20.0)
+        await eventually(is_seen, within=20.0)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from uuid import uuid4
 
 import pytest
 from fakes.store import MemoryStore
-from support.byhand import OneReplica, binaries, one_replica
+from support.replica_processes import OneReplica, binaries, one_replica
 from support.tiers import smoke
 
 from quarterdeck.components.kubeconfig import Server, kubeconfig
@@ -134,8 +134,8 @@ async def test_a_change_is_told_to_who_waits_and_at_once_to_who_is_late(locks: L
     assert not done, "the lock of another name is no news"
     second = await locks.update(name, replace(first, asked_by="you"))
     assert (await asyncio.wait_for(waiting, DEADLINE)) == second
-    told = await asyncio.wait_for(locks.changed(name, first.version), DEADLINE)
-    assert told == second
+    changed = await asyncio.wait_for(locks.changed(name, first.version), DEADLINE)
+    assert changed == second
     assert (await asyncio.wait_for(locks.changed(f"{name}-other", ""), DEADLINE)) == other
 
 
@@ -145,20 +145,20 @@ async def test_a_set_is_handed_over_by_asking_with_hardly_a_moment_without_a_hol
     loop = asyncio.get_running_loop()
     acts: list[tuple[float, str, int]] = []
 
-    def manager(who: str, precedence: int) -> Manager:
+    def manager(process: str, precedence: int) -> Manager:
         async def act(held: Held) -> None:
             while True:
                 held.check()
-                acts.append((loop.time(), who, held.token))
+                acts.append((loop.time(), process, held.token))
                 await asyncio.sleep(0.005)
 
-        primary = ControllerSet(lock=f"{name}-{who}", controllers={})
+        primary = ControllerSet(lock=f"{name}-{process}", controllers={})
         moving = ControllerSet(lock=name, controllers={"act": act})
         return Manager(locks, primary, [moving], precedence=precedence, timing=Timing(), watchdog=False)
 
-    async def until(who: str) -> None:
+    async def until(process: str) -> None:
         async with asyncio.timeout(DEADLINE):
-            while not acts or acts[-1][1] != who:  # noqa: ASYNC110
+            while not acts or acts[-1][1] != process:  # noqa: ASYNC110
                 await asyncio.sleep(0.005)
 
     old = asyncio.create_task(manager("old", 0).run())
@@ -168,11 +168,11 @@ async def test_a_set_is_handed_over_by_asking_with_hardly_a_moment_without_a_hol
     for task in (new, old):
         task.cancel()
     await asyncio.gather(old, new, return_exceptions=True)
-    last = max(at for at, who, _ in acts if who == "old")
-    first = min(at for at, who, _ in acts if who == "new")
+    last = max(at for at, process, _ in acts if process == "old")
+    first = min(at for at, process, _ in acts if process == "new")
     print(f"\nnobody held it for {first - last:.3f} s")
     assert 0 < first - last < 0.5
-    assert {(who, token) for _, who, token in acts} == {("old", 0), ("new", 1)}
+    assert {(process, token) for _, process, token in acts} == {("old", 0), ("new", 1)}
 
 
 @pytest.mark.parametrize("programs", smoke("lease-api"), indirect=True)

@@ -92,11 +92,11 @@ async def test_connections_come_from_the_host_and_carry_all_that_is_said(
     lab: HostsLab, here: str, tunnel: Tunnel
 ) -> None:
     peers: list[str] = []
-    said = os.urandom(5 * 2**20)
+    payload = os.urandom(5 * 2**20)
 
     async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         peers.append(writer.get_extra_info("peername")[0])
-        writer.write(await reader.readexactly(len(said)))
+        writer.write(await reader.readexactly(len(payload)))
         await writer.drain()
         writer.close()
 
@@ -104,8 +104,8 @@ async def test_connections_come_from_the_host_and_carry_all_that_is_said(
         port = server.sockets[0].getsockname()[1]
         address, end = await connected([here], port, tunnel.connect)
         reader, writer = await asyncio.open_connection(sock=end)
-        writer.write(said)
-        assert await reader.read() == said, "and then its end"
+        writer.write(payload)
+        assert await reader.read() == payload, "and then its end"
         writer.close()
     assert (address, peers) == (here, [lab.address(HOST)])
 

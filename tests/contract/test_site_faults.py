@@ -187,13 +187,13 @@ async def test_a_text_is_another_one_of_its_length_for_good_while_its_unit_goes_
     lab.put_text(A, volume, "log/db", "all right, that is right.")
     lab.put_text(A, volume, "log/other", "right")
     await lab.site.make_fault(CORRUPT, LONG)
-    said = lab.text(A, volume, "log/db")
-    assert (len(said), said[:4], said[9:19], said[24:]) == (25, "all ", ", that is ", ".")
-    assert "right" not in said
+    text = lab.text(A, volume, "log/db")
+    assert (len(text), text[:4], text[9:19], text[24:]) == (25, "all ", ", that is ", ".")
+    assert "right" not in text
     assert lab.text(A, volume, "log/other") == "right", "no other file is touched"
     assert await lab.site.faults_made() == ()
     assert await lab.site.undo_fault(CORRUPT) == ""
-    assert lab.text(A, volume, "log/db") == said
+    assert lab.text(A, volume, "log/db") == text
     after = await status(lab.site, A, "keeps-data")
     assert (after.pid, after.state) == (before.pid, UnitState.RUNNING)
     if isinstance(lab, LocalUnderTest):
@@ -443,12 +443,12 @@ async def last_sync(lab: SiteUnderTest, pid: int | None, good: Callable[[float],
     if not isinstance(lab, LocalUnderTest):
         return
 
-    async def said() -> float | None:
+    async def read() -> float | None:
         lines = (await written(lab.site, A, "keeps-syncing")).splitlines()
         last = lines[-1].split() if lines else []
         return float(last[1]) if len(last) == 2 and last[0] == str(pid) else None
 
-    await eventually(said, lambda seconds: seconds is not None and good(seconds))
+    await eventually(read, lambda seconds: seconds is not None and good(seconds))
 
 
 def traced_by(pid: int | None) -> int:

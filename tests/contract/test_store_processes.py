@@ -223,11 +223,11 @@ async def test_a_process_killed_while_it_writes_loses_nothing_that_it_was_told_i
                 stored = int(await writer.line())
             writer.signal(signal.SIGKILL)
             rest = await asyncio.wait_for(writer.process.communicate(), DEADLINE)
-            told = [int(line) for line in rest[0].split(b"\n")[:-1]]
+            confirmed = [int(line) for line in rest[0].split(b"\n")[:-1]]
         async with SqliteStore(path) as store:
             found = (await store.get(ControlPlane, "alpha")).status.port_offset
         assert found is not None
-        assert found >= max([stored, *told])
+        assert found >= max([stored, *confirmed])
 
 
 if __name__ == "__main__":

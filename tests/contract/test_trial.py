@@ -66,11 +66,11 @@ def audited(version: str = "v1", rules: str = "[{level: Metadata}]") -> ReplicaT
 
 
 def secured(**defaults: str) -> ReplicaTemplate:
-    said: dict[str, JsonValue] = {
+    configuration: dict[str, JsonValue] = {
         **SECURITY,
         "defaults": {name.replace("_", "-"): value for name, value in defaults.items()},
     }
-    return but(PLANE, admission=Admission(plugins=(AdmissionPlugin(name="PodSecurity", configuration=said),)))
+    return but(PLANE, admission=Admission(plugins=(AdmissionPlugin(name="PodSecurity", configuration=configuration),)))
 
 
 #: Etcd and apiservers, which end before they need another program.

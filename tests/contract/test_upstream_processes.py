@@ -90,20 +90,20 @@ def test_a_second_process_waits_and_takes_what_the_first_fetched(tmp_path: Path)
     try:
         assert line(first) == "fetching"
         second = worker(tmp_path, "second")
-        first_said, _ = first.communicate("\n", timeout=60)
-        second_said, _ = second.communicate(timeout=60)
+        first_output, _ = first.communicate("\n", timeout=60)
+        second_output, _ = second.communicate(timeout=60)
     finally:
         end(*filter(None, (first, second)))
-    assert first_said.split() == ["done"]
-    assert second_said.split() == ["done"]  # and it never said "fetching"
+    assert first_output.split() == ["done"]
+    assert second_output.split() == ["done"]  # and it never said "fetching"
     assert Cache(tmp_path, AMD64).look(UpstreamProgram.ETCD, V).path.read_bytes() == elf(b"first")
 
 
 def test_no_room_is_said_and_nothing_half_done_stays(tmp_path: Path) -> None:
     process = worker(tmp_path, "full")
     try:
-        said, _ = process.communicate(timeout=60)
+        output, _ = process.communicate(timeout=60)
     finally:
         end(process)
-    assert said.splitlines()[1].startswith("PreconditionFailed fetching etcd 3.6.16: no room in")
+    assert output.splitlines()[1].startswith("PreconditionFailed fetching etcd 3.6.16: no room in")
     assert [path for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".lock"] == []

@@ -10,11 +10,11 @@ from typing import Any
 import httpx2
 import pytest
 import yaml
+from support.client_view import watched
 from support.conditions import until
 from support.issuer import issuer
 from support.plane_lab import Done, PlaneLab, started
 from support.planes import KeptPlane
-from support.watched import watched
 
 from quarterdeck.actions.addresses import apiserver_address
 from quarterdeck.actions.plane import Plane

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 import yaml
+from support.client_view import watched
 from support.clients import Client
 from support.cloud import BALANCER, NODE, fake_ccm
 from support.conditions import until
 from support.plane_lab import PlaneLab
-from support.watched import watched
 
 from quarterdeck.api.operation import OperationPhase
 from quarterdeck.model.components import Component
@@ -55,7 +55,7 @@ def units(lab: PlaneLab) -> dict[str, Path]:
     return {each.name: each for each in lab.home.glob(f"sites/*/machines/*/units/*-{CLOUD}")}
 
 
-@pytest.mark.soak  # test_controllers_handed.py starts one on three replicas, and hands it a controller
+@pytest.mark.soak  # test_controller_migration.py starts one on three replicas, and hands it a controller
 def test_a_cloud_controller_manager_comes_acts_and_goes_while_clients_see_nothing(demo: PlaneLab) -> None:
     client, program = demo.client(NAME), asyncio.run(fake_ccm())
     cloud: dict[str, Any] = {"program": str(program), "provider": "fake", "config": "[Global]\npassword=secret\n"}

@@ -74,8 +74,8 @@ def test_a_plane_is_drilled_and_nothing_of_it_stays_behind(demo: PlaneLab) -> No
     until(lambda: not off(demo, site), "it is on again", seconds=BACK)
     demo.run("wait", "demo", deadline=60)
 
-    told = demo.run("drill", "list", "demo", "-o", "json").json
-    phases = [(each["fail"], each["phase"]) for each in told[-2:]]
+    drills = demo.run("drill", "list", "demo", "-o", "json").json
+    phases = [(each["fail"], each["phase"]) for each in drills[-2:]]
     assert phases == [("unit", "Passed"), ("machine", "Interrupted")]
     assert off(demo, site) == []
     until(lambda: not helpers(demo), "nobody is left of the drills")

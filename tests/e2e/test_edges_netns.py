@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import pytest
 from httpx2 import HTTPError
+from support.client_view import CLIENTS, PATIENCE, TAKEOVER, Watched, watched
 from support.conditions import until
 from support.plane_lab import Command, PlaneLab, plane_lab
-from support.watched import CLIENTS, PATIENCE, TAKEOVER, Watched, watched
 
 from quarterdeck.api.site import AddressSpace
 from quarterdeck.engine.workspace.home import Home
@@ -73,7 +73,7 @@ def two() -> Iterator[Two]:
         lab.run("apply", "-f", str(lab.file(SITE)))
         lab.run("create", NAME, "--site", "n1", "--replicas", "3")
         manager = lab.start("serve", "--log-format", "json")
-        until(lambda: '"serving"' in manager.said, "it serves")
+        until(lambda: '"serving"' in manager.output, "it serves")
         yield Two(lab, manager)
 
 

@@ -6,8 +6,8 @@ import os
 
 import pytest
 import yaml
+from support.client_view import watched
 from support.plane_lab import plane_lab
-from support.watched import watched
 
 #: A soak: tests/model searches moves behind a fixed address, and tests/contract has the load balancer.
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(600)]

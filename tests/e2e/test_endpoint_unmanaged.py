@@ -32,13 +32,13 @@ class Person:
 
     def makes_the_records(self, command: Command) -> Done:
         """Read what the command shows, make it so, see it end."""
-        (address,) = until(lambda: RECORD.findall(command.said), "the records are shown")
+        (address,) = until(lambda: RECORD.findall(command.output), "the records are shown")
         assert command.running
         self.runner.run(self.server.set(HOST, (address,), 5))
         return command.end()
 
     def deletes_them(self, command: Command) -> Done:
-        until(lambda: f"waiting for the records of {HOST}. to be deleted" in command.said, "it is said")
+        until(lambda: f"waiting for the records of {HOST}. to be deleted" in command.output, "it is said")
         assert command.running
         self.runner.run(self.server.remove(HOST))
         return command.end()

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 import yaml
+from support.client_view import watched
 from support.clients import Client
 from support.conditions import until
 from support.plane_lab import PlaneLab, did, started
-from support.watched import watched
 
 from quarterdeck.actions.addresses import client_urls
 from quarterdeck.actions.plane import Plane

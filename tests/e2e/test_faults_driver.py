@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.client_view import watched
 from support.plane_lab import Command, PlaneLab, did, started
-from support.watched import watched
 
 #: A soak: tests/loop has drivers that die and freeze at any call, those of a hold and of the swap among them.
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(900)]
@@ -28,15 +28,15 @@ def is_stopped(pid: int) -> bool:
         return False  # it has ended
 
 
-def frozen_while(driver: Command, so: Callable[[], bool], what: str) -> bool:
+def frozen_while(driver: Command, holds: Callable[[], bool], what: str) -> bool:
     """Stop the driver as soon as something is so; whether it still is so then. If not, the driver goes on."""
     end = time.monotonic() + 120
-    while not so():
-        assert driver.running, f"{what}: never, before this ended: {driver.said}"
-        assert time.monotonic() < end, f"{what}: not within two minutes; {driver.said}"
+    while not holds():
+        assert driver.running, f"{what}: never, before this ended: {driver.output}"
+        assert time.monotonic() < end, f"{what}: not within two minutes; {driver.output}"
         time.sleep(LOOK)
     driver.freeze()
-    if so():
+    if holds():
         return True
     driver.thaw()
     return False
@@ -72,7 +72,7 @@ def moved_with_stops(demo: PlaneLab, label: str, *, kill_in_hold: bool, kill_in_
         woken = demo.last_entry("demo")
         for late in (each for each in (first, second) if each.running):
             late.thaw()
-            assert late.end().code in ((4,) if late is first or hit else (0, 4)), late.said
+            assert late.end().code in ((4,) if late is first or hit else (0, 4)), late.output
         assert started(demo.read(lambda home: home.store.journal("demo", after=woken))) == 0, "a late driver acted"
     fact = demo.status("demo", code=0)
     assert fact["site"] == fact["quorumAt"] == fact["nameLeadsTo"] == target

@@ -11,10 +11,10 @@ import time
 from pathlib import Path
 
 import pytest
+from support.client_view import CLIENTS, probed, watched
 from support.clients import Writer
 from support.conditions import freeze, until
 from support.plane_lab import Command, PlaneLab, did
-from support.watched import CLIENTS, probed, watched
 
 pytestmark = pytest.mark.timeout(900)
 

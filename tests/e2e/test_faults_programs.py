@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 import psutil
 import pytest
+from support.client_view import ANY, CLIENTS, Watched, watched
 from support.conditions import until
 from support.plane_lab import Command, PlaneLab, did
-from support.watched import ANY, CLIENTS, Watched, watched
 
 from quarterdeck.api.site import AddressSpace
 from quarterdeck.engine.workspace import recorded
@@ -133,7 +133,7 @@ def test_a_target_machine_that_stands_still_while_it_catches_up_fails_no_request
         try:
             # longer than a member may be silent before it counts as down
             clients.goes_on("while it stands still", writes=160)
-            assert moving.running, moving.said
+            assert moving.running, moving.output
         finally:
             demo.on_site(target, lambda site: site.thaw_machine(machine))
         done = moving.end()

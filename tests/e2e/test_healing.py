@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 import yaml
+from support.client_view import CLIENTS, Watched, watched
 from support.conditions import freeze, until
 from support.plane_lab import PlaneLab, did
 from support.planes import KeptPlane
-from support.watched import CLIENTS, Watched, watched
 
 from quarterdeck.model.components import Component
 from quarterdeck.planner.members import serves
@@ -44,7 +44,7 @@ def kept(shared: KeptPlane) -> Iterator[PlaneLab]:
     spec = {**was["spec"], "healing": {"budget": 9, "afterSeconds": 1, "hungAfterSeconds": 5}}
     demo.run("apply", "-f", str(demo.file(yaml.safe_dump({**was, "spec": spec}))))
     manager = demo.start("serve", "--log-format", "json")
-    until(lambda: '"serving"' in manager.said, "it serves")
+    until(lambda: '"serving"' in manager.output, "it serves")
     try:
         yield demo
     finally:
@@ -78,8 +78,8 @@ def test_a_machine_that_dies_is_replaced(kept: PlaneLab, clients: Watched) -> No
     assert detected <= DETECTED
     assert mended <= MENDED
     clients.goes_on("after the machine was replaced")
-    told = {each["reason"] for each in lab.run("events", NAME, "-o", "json").json}
-    assert {"MemberDown", "ReplicaMarkedForReplacement"} <= told
+    reasons = {each["reason"] for each in lab.run("events", NAME, "-o", "json").json}
+    assert {"MemberDown", "ReplicaMarkedForReplacement"} <= reasons
 
 
 def test_a_program_that_hangs_is_started_again(kept: PlaneLab, clients: Watched) -> None:
@@ -102,8 +102,8 @@ def test_what_somebody_changed_is_put_back(kept: PlaneLab, clients: Watched) -> 
     lab = kept
     changed = member(lab, "voter")
     (record,) = lab.home.glob(f"**/{changed['machine']}/units/*-{Component.CONTROLLER_MANAGER}/unit.json")
-    said, after = record.read_text(), lab.last_entry(NAME)
-    found = json.loads(said)
+    before, after = record.read_text(), lab.last_entry(NAME)
+    found = json.loads(before)
     record.write_text(json.dumps({**found, "argv": [*found["argv"], "--v=9"]}))
     program = str(Component.CONTROLLER_MANAGER)
     lab.journal(NAME, lambda seen: did(seen, "start-unit", text=program), "it is started anew", after=after)

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 import yaml
+from support.client_view import CLIENTS, PATIENCE, probed, watched
 from support.conditions import until
 from support.hosts_lab import LabHost, why_not
 from support.hosts_planes import HostsPlanes, edge_dies_and_comes_back, hosts_planes
 from support.plane_lab import Command, PlaneLab, did, managed
-from support.watched import CLIENTS, PATIENCE, probed, watched
 
 from quarterdeck.api.plane.memory import memory_from_status
 from quarterdeck.model.faults import Fail
@@ -122,10 +122,10 @@ def test_a_plane_is_spread_over_hosts_and_its_units_are_confined(far: HostsPlane
     source, _ = where(far.planes)
     assert {*far.planes.machines(source)} <= {f"{source}-{zone}" for zone in ("a", "b", "c", "spare")}
     for name in (f"{source}-b", edges(source)[0]):
-        said = far.hosts.sh(name, "systemd-analyze security --no-pager | grep quarterdeck-")
-        exposures = {line.split()[0]: float(line.split()[1]) for line in said.splitlines()}
+        table = far.hosts.sh(name, "systemd-analyze security --no-pager | grep quarterdeck-")
+        exposures = {line.split()[0]: float(line.split()[1]) for line in table.splitlines()}
         print(f"\n{exposures}")
-        assert max(exposures.values()) <= EXPOSURE, said
+        assert max(exposures.values()) <= EXPOSURE, table
         owners = far.hosts.sh(name, "ps -eo user:32,cgroup | grep quarterdeck.slice | cut -d' ' -f1 | sort -u").split()
         assert owners
         assert "root" not in owners
@@ -174,7 +174,7 @@ def test_sessions_are_cut_in_each_kind_of_step_and_a_user_loses_his_rights_and_n
             for name in hosts.names if new else ():
                 hosts.kill_ssh(name)
             if "promote-learner" in new:
-                until(lambda: f"machine {refuses}" in moving.said and "sudo" in moving.said, "it is said")
+                until(lambda: f"machine {refuses}" in moving.output and "sudo" in moving.output, "it is said")
                 clients.goes_on("meanwhile")
                 hosts.set_sudo(refuses, allowed=True)
             return not moving.running
@@ -281,8 +281,8 @@ def test_all_that_may_fail_on_hosts_is_drilled_and_nothing_of_it_stays_behind(fa
             assert done.out, str(done)
             status = done.json
             came[fail] = [status[each] for each in ("phase", "lost", "missed", "left")]
-            told = {name: value for name, value in status.items() if name not in ("phase", "lost", "missed", "left")}
-            print(f"\n{fail}: {came[fail]} {told}")
+            shown = {name: value for name, value in status.items() if name not in ("phase", "lost", "missed", "left")}
+            print(f"\n{fail}: {came[fail]} {shown}")
     (aside,) = came[Fail.DATA_LOSS].pop()
     assert "the former content of volume" in aside["message"], "it is kept, and reported"
     came[Fail.DATA_LOSS].append([])
@@ -331,7 +331,7 @@ def test_a_floating_address_goes_over_when_its_edge_dies(far: HostsPlanes) -> No
         edge_dies_and_comes_back(far, NAME, floating(far), clients)
 
 
-@pytest.mark.soak  # test_promoted_netns.py has it on networks of this host
+@pytest.mark.soak  # test_promoted_address_netns.py has it on networks of this host
 def test_a_promoted_address_goes_to_load_balancers_with_the_second_replica_and_back_with_the_last_but_one(
     far: HostsPlanes,
 ) -> None:

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
+from support.client_view import CLIENTS, PATIENCE, Watched, watched
 from support.conditions import until
 from support.hosts_lab import LabHost, why_not
 from support.hosts_planes import HostsPlanes, edge_dies_and_comes_back, hosts_planes
 from support.plane_lab import PlaneLab
-from support.watched import CLIENTS, PATIENCE, Watched, watched
 
 # test_hosts.py has an edge that dies, with the address that it shares
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(1800)]

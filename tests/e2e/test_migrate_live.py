@@ -8,10 +8,10 @@ import threading
 from pathlib import Path
 
 import pytest
+from support.client_view import watched
 from support.clients import Writer
 from support.conditions import until
 from support.plane_lab import PlaneLab, did, started
-from support.watched import watched
 
 from quarterdeck.api.operation import OperationPhase
 from quarterdeck.report.schema import Outcome, Report
@@ -75,7 +75,7 @@ def made(demo: PlaneLab) -> Report:
     return Report.model_validate_json(demo.run("report", "demo", "-o", "json").out)
 
 
-@pytest.mark.soak  # tests/unit/test_app_driving.py has who drives; each run of e2e has drivers that are waited for
+@pytest.mark.soak  # tests/unit/test_app_drive.py has who drives; each run of e2e has drivers that are waited for
 def test_a_detached_migration_goes_on_alone_and_is_waited_for(demo: PlaneLab) -> None:
     target, after = demo.other("demo"), demo.last_entry("demo")
     with watched(demo, "demo", "detached"):
@@ -83,7 +83,7 @@ def test_a_detached_migration_goes_on_alone_and_is_waited_for(demo: PlaneLab) ->
         assert "in the background" in done.out
         demo.journal("demo", lambda seen: did(seen, "place-replica"), "the background begins", after=after)
         waiting = demo.start("wait", "demo")
-        until(lambda: "driven by" in waiting.said, "the driver is named")
+        until(lambda: "driven by" in waiting.output, "the driver is named")
         waiting.interrupt()
         assert waiting.end().code == 130
         assert "plane demo is settled" in demo.run("wait", "demo").out
@@ -92,7 +92,7 @@ def test_a_detached_migration_goes_on_alone_and_is_waited_for(demo: PlaneLab) ->
     assert re.search(r"Migrate\s.*Succeeded", demo.run("history", "demo").out)
 
 
-@pytest.mark.soak  # test_migrate_killed.py kills the driver; tests/unit has what is refused meanwhile
+@pytest.mark.soak  # test_migrate_crashes.py kills the driver; tests/unit has what is refused meanwhile
 def test_ctrl_c_leaves_the_plane_in_use_and_wait_goes_on_from_there(demo: PlaneLab) -> None:
     source, target = demo.plane("demo").spec.placement.site, demo.other("demo")
     after = demo.last_entry("demo")

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 import httpx2
 import pytest
+from support.client_view import ANY, CLIENTS, Watched, watched
 from support.conditions import until
 from support.plane_lab import Command, Done, PlaneLab, did
 from support.planes import KeptPlane
-from support.watched import ANY, CLIENTS, Watched, watched
 
 from quarterdeck.report.schema import Outcome, Report
 from quarterdeck.sites.netns.enter import enter_argv
@@ -177,7 +177,7 @@ def test_a_plane_serves_on_while_its_sites_are_cut_from_each_other_and_then_its_
                     clients.goes_on(f"while the driver is cut off from {site}")
                     now = members(far)
                     assert now >= before, f"cut off from {site}, it took away {before - now}: {tale(far, after)}"
-                assert moving.running, moving.said
+                assert moving.running, moving.output
             finally:
                 set_desk(far, site, Cut.NONE)
         settled(far, moving, target)

@@ -7,8 +7,8 @@ left it.
 from __future__ import annotations
 
 import pytest
+from support.client_view import watched
 from support.planes import KeptPlane
-from support.watched import watched
 
 from quarterdeck.errors import PreconditionFailed
 from quarterdeck.report.schema import Outcome, Report

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 import pytest
 from support.conditions import until
 from support.hosts_lab import why_not
-from support.nodes_lab.joined import KUBELET, joined
+from support.nodes_lab.continuity import Nodes, used
+from support.nodes_lab.nodes import KUBELET, joined
 from support.nodes_lab.programs import programs
-from support.nodes_lab.steady import Nodes, used
 from support.plane_lab import PlaneLab, managed, plane_lab
 
 from quarterdeck.api.site import AddressSpace

@@ -10,9 +10,9 @@ import pytest
 from support.conditions import until
 from support.hosts_lab import LabHost, why_not
 from support.hosts_planes import HostsPlanes, hosts_planes
-from support.nodes_lab.joined import KUBELET, joined
+from support.nodes_lab.continuity import Nodes, used
+from support.nodes_lab.nodes import KUBELET, joined
 from support.nodes_lab.programs import Programs, programs
-from support.nodes_lab.steady import Nodes, used
 from support.nodes_lab.streams import streams
 from support.plane_lab import PlaneLab, managed
 

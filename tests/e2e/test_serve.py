@@ -24,7 +24,7 @@ AGAIN = 30.0
 
 def serving(lab: PlaneLab) -> Command:
     command = lab.start("serve", "--log-format", "json")
-    until(lambda: '"serving"' in command.said, "it serves")
+    until(lambda: '"serving"' in command.output, "it serves")
     return command
 
 
@@ -67,7 +67,7 @@ def test_a_plane_is_created_kept_and_left_running_by_a_manager_that_dies_and_end
 
     # It is told to stop: planes run on, and commands drive by themselves.
     manager.process.send_signal(signal.SIGTERM)
-    assert manager.end(20).code == 0, manager.said
+    assert manager.end(20).code == 0, manager.output
     assert answers(client)
     assert "driven by" not in lab.run("delete", "one", "--yes").err
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from histories.judge import judged
 from histories.operations import Op, Outcome
-from histories.soaked import soaked
+from histories.soak import soaked
 from support.plane_lab import PlaneLab
 
 from quarterdeck.model.faults import Fail

@@ -23,7 +23,7 @@ _PAGE = 4096
 class KeyHistory:
     """What was written. Tests that only say how much was written get a key of its own for each revision."""
 
-    told: dict[int, tuple[KeyEvent, ...]] = field(default_factory=dict)
+    by_revision: dict[int, tuple[KeyEvent, ...]] = field(default_factory=dict)
     current: dict[bytes, KeyValue] = field(default_factory=dict)
     leases: dict[int, LeaseLife] = field(default_factory=dict)
     #: Set at each change of the cluster, for those that watch.
@@ -41,13 +41,13 @@ class KeyHistory:
             lease=lease,
         )
         self.current[key] = now
-        self.told[revision] = (KeyEvent(kind=WatchKind.PUT, now=now, before=None),)
+        self.by_revision[revision] = (KeyEvent(kind=WatchKind.PUT, now=now, before=None),)
 
     def delete(self, revision: int, keys: Sequence[bytes]) -> None:
         """Note the deletion of keys that exist."""
         for key in keys:
             del self.current[key]
-        self.told[revision] = tuple(
+        self.by_revision[revision] = tuple(
             KeyEvent(kind=WatchKind.DELETE, now=_gone(key, revision), before=None) for key in keys
         )
 
@@ -61,7 +61,7 @@ class KeyHistory:
             version=1,
             lease=0,
         )
-        return self.told.get(revision) or (KeyEvent(kind=WatchKind.PUT, now=written, before=None),)
+        return self.by_revision.get(revision) or (KeyEvent(kind=WatchKind.PUT, now=written, before=None),)
 
     def wake(self) -> None:
         """Let those that watch look again."""

@@ -45,7 +45,7 @@ class FakeWitness:
     address: Address | None
 
     @property
-    def told(self) -> bool:
+    def informed(self) -> bool:
         """See the port. Who is no more has told all."""
         server = self.kube.apiservers.get(self.address) if self.address is not None else None
         return server is None or not (server.up or server.silent)

@@ -181,9 +181,9 @@ class FakeSite(FakeFaults, SitePort, Holds):
             where.jobs.remove(job.name)
         for path in does.writes:
             where.disk.put(path, 1)
-        said = does.output.encode()
-        kept = said[-job.most_output :].decode(errors="replace")
-        return JobResult(exit_code=does.exit_code, output=kept, cut=len(said) > job.most_output)
+        output = does.output.encode()
+        kept = output[-job.most_output :].decode(errors="replace")
+        return JobResult(exit_code=does.exit_code, output=kept, cut=len(output) > job.most_output)
 
     @override
     async def write_files(self, machine: str, files: tuple[UnitFile, ...]) -> None:
@@ -237,8 +237,8 @@ class FakeSite(FakeFaults, SitePort, Holds):
         if name not in disk.volumes:
             raise NotFound(f"searching volume {name} on machine {machine}", "there is no such volume")
         lines = (line for text in disk.texts_in(name, wanted.files, wanted.since) for line in text.splitlines())
-        said = "".join(f"{line}\n" for line in lines if any(each in line for each in wanted.texts))
-        return found(said.encode(), wanted.most)
+        output = "".join(f"{line}\n" for line in lines if any(each in line for each in wanted.texts))
+        return found(output.encode(), wanted.most)
 
     @override
     async def fill_volume(self, machine: str, name: str, file: str, source: Path) -> PurePosixPath:

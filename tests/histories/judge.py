@@ -55,9 +55,9 @@ async def _judged(history: bytes, picture: Path | None) -> Verdict:
     argv = [await _program(), *(() if picture is None else ("-picture", str(picture)))]
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(*argv, stdin=pipe, stdout=pipe, stderr=pipe)
-    said, complaint = await process.communicate(history)
+    output, complaint = await process.communicate(history)
     assert process.returncode == 0, complaint.decode()
-    found = json.loads(said)
+    found = json.loads(output)
     return Verdict(
         operations=found["operations"],
         keys=found["keys"],

@@ -167,12 +167,12 @@ def judged(op: Op, key: str, answer: probe.RequestOutcome) -> tuple[Outcome | No
     """What is known of an operation by its answer, and of its register; None: it was never sent."""
     if not answer.address:
         return None, None
-    said = _document(answer.body)
-    if answer.ok and said.get("kind") == "ConfigMap":
-        metadata, data = said["metadata"], said["data"]
+    body = _document(answer.body)
+    if answer.ok and body.get("kind") == "ConfigMap":
+        metadata, data = body["metadata"], body["data"]
         return Outcome.OK, Known(data["value"], metadata["resourceVersion"])
-    about = (said.get("details") or {}).get("name") == key
-    match op, answer.status, said.get("reason"):
+    about = (body.get("details") or {}).get("name") == key
+    match op, answer.status, body.get("reason"):
         case Op.GET, 404, "NotFound" if about:
             return Outcome.OK, Known()
         case ((Op.PUT | Op.CAS), 404, "NotFound") if about:

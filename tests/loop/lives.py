@@ -19,8 +19,8 @@ from support.resources import with_spec
 
 from loop.calls import Call
 from loop.clock import JumpingLoop
+from loop.fake_world import Joined
 from loop.faults import OF_THE_WORLD, Faults, Kind, NoFaults
-from loop.joined import Joined
 from loop.mishaps import strike
 from loop.secrets import cheap_secrets
 from loop.session import Books, Died, Session
@@ -74,11 +74,11 @@ class Wish:
     standby: str = ""
 
     def __str__(self) -> str:
-        so = f"{' with a flag' if self.count else ''}{' with an issuer' if self.issuer else ''}"
-        so += f"{', all others' if self.others else ''}{', events apart' if self.apart else ''}"
-        so += ", with a cloud controller manager" if self.cloud else ""
-        so += f", with a standby at {self.standby}" if self.standby else ""
-        return f"{self.replicas} at {self.site}{so}" if self.site else "no plane"
+        details = f"{' with a flag' if self.count else ''}{' with an issuer' if self.issuer else ''}"
+        details += f"{', all others' if self.others else ''}{', events apart' if self.apart else ''}"
+        details += ", with a cloud controller manager" if self.cloud else ""
+        details += f", with a standby at {self.standby}" if self.standby else ""
+        return f"{self.replicas} at {self.site}{details}" if self.site else "no plane"
 
     def of(self, plane: ControlPlane) -> ControlPlane:
         """The plane as it is asked for."""
@@ -220,7 +220,7 @@ class Life:
     async def _driven(self) -> bool:
         """One process drives, as far as it comes. Whether all is as wanted."""
         session = Session(
-            who=f"driver {len(self.sessions) + 1}",
+            name=f"driver {len(self.sessions) + 1}",
             world=self.world,
             truths=self.truths,
             books=self.books,
@@ -228,7 +228,7 @@ class Life:
         )
         self.sessions.append(session)
         engine = session.engine()
-        session.task = asyncio.create_task(engine.drive(PLANE, wait=15.0), name=session.who)
+        session.task = asyncio.create_task(engine.drive(PLANE, wait=15.0), name=session.name)
         still = asyncio.create_task(session.stands_still.wait(), name="standing still")
         await asyncio.wait({session.task, still}, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
         still.cancel()
@@ -236,7 +236,7 @@ class Life:
         if session.stands_still.is_set():
             return False
         if not session.task.done():
-            raise Ended(f"{session.who} did not come to an end within {PATIENCE:g} s")
+            raise Ended(f"{session.name} did not come to an end within {PATIENCE:g} s")
         return self._came_to(session)
 
     def _came_to(self, session: Session) -> bool:
@@ -255,7 +255,7 @@ class Life:
         if isinstance(error, NotFound) and self.truths.wanted() is None:
             return True
         if not isinstance(error, QuarterdeckError):
-            raise Ended(f"{session.who} raised {error!r}") from error
+            raise Ended(f"{session.name} raised {error!r}") from error
         self._tell(session, f"gave up: {type(error).__name__}: {error}")
         return False
 
@@ -264,7 +264,7 @@ class Life:
         return all(each.status.phase.over for each in self.operations())
 
     def _tell(self, session: Session, what: str) -> None:
-        self.books.tell(self.world.clock.now, session.who, None, what)
+        self.books.tell(self.world.clock.now, session.name, None, what)
 
     async def _happens(self, session: Session, kind: Kind, call: Call) -> None:
         match kind:
@@ -280,9 +280,9 @@ class Life:
                 session.freeze()
                 asyncio.get_running_loop().call_later(STANDS_STILL, session.thaw)
             case _ if kind in (*OF_THE_WORLD, Kind.LOST_MACHINE, Kind.HANGS_UP):
-                told = await strike(self.world, kind, Random(self.books.calls))
+                what = await strike(self.world, kind, Random(self.books.calls))
                 self.truths.calm = self.truths.calm and not self.world.strikes
-                self.books.tell(self.world.clock.now, "the world", None, told or "nothing that it could happen to")
+                self.books.tell(self.world.clock.now, "the world", None, what or "nothing that it could happen to")
             case _:
                 pass
 
@@ -313,7 +313,7 @@ class Life:
         await asyncio.sleep(0.01)  # nobody asks for two things in one moment
         self.wishes.append(wish)
         self.books.tell(self.world.clock.now, "the user", None, f"wants {wish}")
-        user = Session(who="the user", world=self.world, truths=self.truths, books=Books(), happens=self._happens)
+        user = Session(name="the user", world=self.world, truths=self.truths, books=Books(), happens=self._happens)
         engine = user.engine()
         home, requester = engine.home, engine.requester
         if len(self.wishes) == 1 and self.story.start is None:
@@ -410,23 +410,23 @@ class Life:
             ConditionType.RECONCILING: "False",
             ConditionType.STALLED: "False",
         }
-        so = {each.type: each.status.value for each in plane.status.conditions}
+        found = {each.type: each.status.value for each in plane.status.conditions}
         if any(each.cloud for each in (self.story.start, *self.wishes) if each is not None):
             # Who goes back before that may never have been told what such a program may do.
             wanted |= (
                 {ConditionType.ADDONS_APPLIED: "True"}
-                if self.wishes[-1].cloud or ConditionType.ADDONS_APPLIED in so
+                if self.wishes[-1].cloud or ConditionType.ADDONS_APPLIED in found
                 else {}
             )
         # Who has only just come to lead has not renewed yet.
         wanted |= {
-            ConditionType.CONTROLLERS_LEAD: so[ConditionType.CONTROLLERS_LEAD]
-            if so[ConditionType.CONTROLLERS_LEAD] != "False"
+            ConditionType.CONTROLLERS_LEAD: found[ConditionType.CONTROLLERS_LEAD]
+            if found[ConditionType.CONTROLLERS_LEAD] != "False"
             else "True or Unknown"
         }
         generations = {each.observed_generation for each in plane.status.conditions}
-        if so != wanted or generations != {plane.metadata.generation}:
-            raise Ended(f"conditions of the end: {so}, of generations {generations}")
+        if found != wanted or generations != {plane.metadata.generation}:
+            raise Ended(f"conditions of the end: {found}, of generations {generations}")
 
     def operations(self) -> list[Operation]:
         """All of them, in the order in which they were asked for."""
@@ -445,11 +445,11 @@ class Life:
             raise Ended(f"{last.name} is {last.status.phase.value}: {last.status.message}")
 
     def tale(self, lines: int = 120) -> str:
-        told = [
-            f"{when:10.3f} {who}: {call.port + ' ' + call.method + ' ' + call.target() if call else ''} {what}"
-            for when, who, call, what in self.books.tale[-lines:]
+        rows = [
+            f"{when:10.3f} {process}: {call.port + ' ' + call.method + ' ' + call.target() if call else ''} {what}"
+            for when, process, call, what in self.books.tale[-lines:]
         ]
-        return "\n".join((f"the life of {self.story.name!r}, seed {self.seed}, {self.faults}:", *told))
+        return "\n".join((f"the life of {self.story.name!r}, seed {self.seed}, {self.faults}:", *rows))
 
 
 def new_plane(wish: Wish) -> ControlPlane:

@@ -20,7 +20,7 @@ from quarterdeck.model.seats import PortName
 from quarterdeck.planner.quorum import quorum
 
 if TYPE_CHECKING:
-    from loop.joined import Joined, Process
+    from loop.fake_world import Joined, Process
 
 #: Seconds: until a joiner's client port opens, until it has copied the data, how long an election takes, until a member
 #: counts as connected (etcd: HealthInterval), and until a second publication.

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from random import Random
 
+from loop.fake_world import SITES, Joined
 from loop.faults import Kind
-from loop.joined import SITES, Joined
 from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.model.units import MachineState
 

@@ -63,11 +63,11 @@ def a_hold_is_never_let_go(patch: Patch) -> None:
 
 
 def what_only_we_do_not_see_counts_as_down(patch: Patch) -> None:
-    told = Silence.health.fget
-    assert told is not None
+    original = Silence.health.fget
+    assert original is not None
 
     def health(self: Silence) -> Health:
-        found = told(self)
+        found = original(self)
         return Health.DOWN if found is Health.UNREACHABLE else found
 
     patch.setattr(Silence, "health", property(health))

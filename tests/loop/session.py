@@ -17,8 +17,8 @@ from fakes.site import FakeSite
 from model.invariants import Broken
 
 from loop.calls import Call, step_of
+from loop.fake_world import Joined
 from loop.faults import AFTER, DEADLINE, LATENESS, Faults, Kind, NoFaults, changes, error_of
-from loop.joined import Joined
 from loop.members import Members, cluster_at
 from loop.truths import Truths
 from loop.units import PLANE
@@ -74,8 +74,8 @@ class Books:
     #: Sites whose load balancer could once not be let go.
     stuck: set[str] = field(default_factory=set)
 
-    def tell(self, when: float, who: str, call: Call | None, what: str) -> None:
-        self.tale.append((when, who, call, what))
+    def tell(self, when: float, process: str, call: Call | None, what: str) -> None:
+        self.tale.append((when, process, call, what))
 
 
 class Port:
@@ -103,7 +103,7 @@ class Port:
 class Session(Unwatched):
     """One process that drives. ``watch`` is told what it begins and ends, as any watcher is."""
 
-    who: str
+    name: str
     world: Joined
     truths: Truths
     books: Books
@@ -175,10 +175,10 @@ class Session(Unwatched):
             self.failed.append(step)
         elif step in self.doing:
             self.doing.remove(step)
-        self.books.tell(self.world.clock.now, self.who, None, f"{type(step).__name__}: {error or 'done'}")
+        self.books.tell(self.world.clock.now, self.name, None, f"{type(step).__name__}: {error or 'done'}")
 
     async def troubled(self, error: QuarterdeckError) -> None:
-        self.books.tell(self.world.clock.now, self.who, None, f"is troubled: {error}")
+        self.books.tell(self.world.clock.now, self.name, None, f"is troubled: {error}")
 
     # --- its calls -------------------------------------------------------------------------------------------------
 
@@ -189,7 +189,7 @@ class Session(Unwatched):
         await self._alive()
         kind = self.books.faults.of(call, number)
         if kind is not None or (changes(call) and call.method not in _NO_NEWS):
-            self.books.tell(clock.now, self.who, call, f"{number}" if kind is None else f"{number}: {kind}")
+            self.books.tell(clock.now, self.name, call, f"{number}" if kind is None else f"{number}: {kind}")
         if call.method == "let_go" and kind is not None:
             self.books.stuck.add(call.site)
         if kind is None:
@@ -334,7 +334,7 @@ class Session(Unwatched):
         )
 
     def requester(self) -> Requester:
-        return Requester(name=self.who, now=lambda: datetime.fromtimestamp(self.world.clock.wall(), UTC))
+        return Requester(name=self.name, now=lambda: datetime.fromtimestamp(self.world.clock.wall(), UTC))
 
 
 class Programs:

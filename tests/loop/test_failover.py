@@ -14,7 +14,7 @@ from support.tiers import in_each_tier, sized
 from loop.faults import Faults, Kind, NoFaults, OneFault, Recorded
 from loop.lives import EAST3, EAST3_BESIDE, Story, many, spread
 from loop.session import Books, Session
-from loop.test_kept import Kept, ready_apiservers, struck
+from loop.test_manager import Kept, ready_apiservers, struck
 from loop.units import PLANE
 from quarterdeck.api.base import find_condition
 from quarterdeck.api.conditions import ConditionType
@@ -69,7 +69,7 @@ class Failing(Kept):
             cut_off=(),
             others_may_live=False,
         )
-        user = Session(who="the user", world=self.world, truths=self.truths, books=Books(), happens=self._happens)
+        user = Session(name="the user", world=self.world, truths=self.truths, books=Books(), happens=self._happens)
         engine = user.engine()
         await failover.start(
             engine.home, lost, engine.requester, even_if_others_live=False, standby_back=self.standby_back

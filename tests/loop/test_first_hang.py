@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import pytest
 from fakes.site_machines import Behaviour
 
-from loop.joined import Joined
+from loop.fake_world import Joined
 from loop.lives import EAST3, Story, Wish, many
 from loop.members import Members
 from loop.test_first_revision import Mistaken
@@ -48,9 +48,9 @@ class Hanging(Mistaken):
         began = self.world.clock.now
         while not self.failed:
             await asyncio.sleep(1.0)
-            told = self.told()
-            assert told.get(ConditionType.READY, ("", ""))[0] != "True", "it is ready, and a program does not run"
-            waits = told.get(ConditionType.RECONCILING, ("", ""))[1]
+            conditions = self.conditions_now()
+            assert conditions.get(ConditionType.READY, ("", ""))[0] != "True", "it is ready, and a program does not run"
+            waits = conditions.get(ConditionType.RECONCILING, ("", ""))[1]
             if "reports nothing new" in waits and not self.waits:
                 self.named, self.waits = self.world.clock.now - began, waits
 

@@ -12,7 +12,7 @@ import pytest
 from fakes.site_machines import Behaviour
 from support.resources import with_spec
 
-from loop.joined import Joined
+from loop.fake_world import Joined
 from loop.lives import EAST1, EAST3, Life, Story, Wish, many, new_plane
 from loop.units import PLANE, replica_of
 from quarterdeck.api.conditions import ConditionType
@@ -65,11 +65,11 @@ class Mistaken(Life):
             for site in self.world.sites.values():
                 site.try_again()
             self.world.touch()
-            assert self.failed or self.told().get(ConditionType.READY, ("", ""))[0] != "True", (
+            assert self.failed or self.conditions_now().get(ConditionType.READY, ("", ""))[0] != "True", (
                 "it is ready, and a program does not run"
             )
 
-    def told(self) -> dict[str, tuple[str, str]]:
+    def conditions_now(self) -> dict[str, tuple[str, str]]:
         """The conditions of now: status and message."""
         body = self.world.store._bodies[ControlPlane.__name__, PLANE]
         plane = ControlPlane.model_validate_json(body, by_alias=True, by_name=False)
@@ -83,7 +83,7 @@ class Mistaken(Life):
         operation = self.operations()[-1]
         assert operation.status.phase is OperationPhase.FAILED
         self.failed = operation.status.message
-        self.conditions = self.told()
+        self.conditions = self.conditions_now()
 
     async def ask(self, wish: Wish) -> Operation:
         with pytest.MonkeyPatch.context() as patch:

@@ -11,8 +11,8 @@ from support.tiers import sized
 
 from loop import mishaps
 from loop.calls import Call
+from loop.fake_world import Joined
 from loop.faults import Kind, OneFault, Recorded
-from loop.joined import Joined
 from loop.lives import EAST3, EAST3_APART, STORIES, Life, Story, many, spread
 from quarterdeck.engine.observation import liveness
 from quarterdeck.model.components import Component
@@ -52,9 +52,9 @@ def test_it_is_condemned_on_the_word_of_its_cluster_and_that_is_told() -> None:
     order = ["mark-for-replacement", "place-replica"]
     assert [each for each in done if each in order][-2:] == order
     assert done.count("mark-for-replacement") == 1
-    told = [each.reason for each in life.world.store._events.values()]
-    assert "MemberDown" in told
-    assert told.count("ReplicaMarkedForReplacement") == 1
+    reasons = [each.reason for each in life.world.store._events.values()]
+    assert "MemberDown" in reasons
+    assert reasons.count("ReplicaMarkedForReplacement") == 1
 
 
 @pytest.mark.parametrize("story", (STILL, *(each for each in STORIES if each.name in OF_THREE)), ids=str)
@@ -71,8 +71,8 @@ def test_what_hangs_is_told_and_killed_once() -> None:
     done = [entry.kind for entry in life.world.store._journal if entry.outcome is EntryOutcome.DONE]
     assert done.count("force-restart-unit") == 1
     assert "mark-for-replacement" not in done
-    told = [each.reason for each in life.world.store._events.values()]
-    assert told.count("UnitUnhealthy") == 1
+    reasons = [each.reason for each in life.world.store._events.values()]
+    assert reasons.count("UnitUnhealthy") == 1
 
 
 @dataclass(slots=True)

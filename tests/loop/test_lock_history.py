@@ -9,7 +9,7 @@ from support.resources import with_spec
 
 from loop.lives import EAST3, PLANE, WEST3
 from loop.session import Books, Session
-from loop.test_kept import Kept, cheap, kept
+from loop.test_manager import Kept, cheap, kept
 from quarterdeck.api.operation import OperationPhase, OperationType
 from quarterdeck.api.plane.controllers import ControllerProgram, ControllerSetSpec
 from quarterdeck.engine.workspace import operations
@@ -26,7 +26,7 @@ SET = ControllerSetSpec(
 
 
 async def _declare(life: Kept) -> None:
-    user = Session(who="the user", world=life.world, truths=life.truths, books=Books(), happens=life._happens)
+    user = Session(name="the user", world=life.world, truths=life.truths, books=Books(), happens=life._happens)
     engine, plane = user.engine(), await life.plane()
     wanted = with_spec(plane, controller_sets=(SET,))
     await operations.change(engine.home, wanted, OperationType.APPLY, engine.requester)
@@ -62,7 +62,7 @@ def _tokens(entries: Sequence[JournalEntry], kind: str) -> list[int]:
     return [int(str(each.detail["token"])) for each in entries if each.kind == kind]
 
 
-def test_each_tenure_is_told_once_by_whoever_keeps_the_plane_and_those_that_nobody_saw_are_counted() -> None:
+def test_each_tenure_is_recorded_once_across_managers_and_unobserved_ones_are_counted() -> None:
     async def lived(life: Kept) -> None:
         await asyncio.sleep(20)
         assert not await _history(life), "without sets nobody watches"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from loop.lives import many
-from loop.test_kept import Kept, kept
+from loop.test_manager import Kept, kept
 from loop.units import PLANE
 from quarterdeck.actions.plane import Plane
 from quarterdeck.engine.background.tasks import SHORTEST_PAUSE as SHORTEST
@@ -119,8 +119,8 @@ def test_a_long_task_that_breaks_is_told_of_once_and_begins_again_later_each_tim
         assert len(pauses) >= 4
         for times, pause in enumerate(pauses):
             assert SHORTEST * 2**times <= pause <= SHORTEST * 2**times + LATE, pauses
-        told = [each for each in await life.world.store.events(PLANE) if each.reason == "BackgroundTaskFailed"]
-        assert [(each.message, each.count) for each in told] == [("an upload: KeyError: 'a defect'", 1)]
+        events = [each for each in await life.world.store.events(PLANE) if each.reason == "BackgroundTaskFailed"]
+        assert [(each.message, each.count) for each in events] == [("an upload: KeyError: 'a defect'", 1)]
         (defect,) = life.log.defects
         assert isinstance(defect, KeyError)
         upload.breaks = False

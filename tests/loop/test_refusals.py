@@ -47,7 +47,7 @@ class Refused(Life):
     tries: int = 0
     members: set[str] = field(default_factory=set)
     behind: set[str] = field(default_factory=set)
-    told: str = ""
+    positions: str = ""
 
     async def _lived(self) -> None:
         self.faults = self.books.faults = self.refuses
@@ -67,7 +67,7 @@ class Refused(Life):
         self.tries = self.refuses.times - before
         self.members = {node.address.name for node in world.cluster.nodes if node.address is not None}
         self.behind = {name for each in world.balancers.values() for name in each.backends}
-        self.told = self._said()
+        self.positions = self._positions()
         await site.boot_machine(machine)
         world.hurt.clear()
         self._strike()
@@ -82,7 +82,7 @@ class Refused(Life):
         body = self.world.store._bodies[ControlPlane.__name__, PLANE]
         return ControlPlane.model_validate_json(body, by_alias=True, by_name=False)
 
-    def _said(self) -> str:
+    def _positions(self) -> str:
         condition = find_condition(self._plane().status.conditions, ConditionType.RECONCILING)
         return condition.message if condition is not None else ""
 
@@ -100,4 +100,4 @@ def test_a_machine_that_refuses_a_new_member_holds_up_nothing_while_a_member_die
     assert life.behind, "somebody serves"
     assert not life.behind & {REFUSED, DIES}
     assert life.tries >= 5, "it is tried again and again"
-    assert f"waiting for 'start etcd of {REFUSED}' to succeed: " in life.told
+    assert f"waiting for 'start etcd of {REFUSED}' to succeed: " in life.positions

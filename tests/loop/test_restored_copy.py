@@ -18,7 +18,7 @@ from loop.faults import Faults, Kind, NoFaults, OneFault, Recorded
 from loop.lives import EAST3, Story, many, new_plane, spread
 from loop.secrets import plane_secrets
 from loop.session import Books, Session
-from loop.test_kept import Kept, ready_apiservers
+from loop.test_manager import Kept, ready_apiservers
 from loop.units import PLANE
 from quarterdeck.api.operation import OperationPhase
 from quarterdeck.api.plane.epochs import NewEpoch, RestoreFrom
@@ -65,7 +65,7 @@ class Restored(Kept):
 
     async def begins(self) -> None:
         """The user creates it, and then the faults begin."""
-        user = Session(who="the user", world=self.world, truths=self.truths, books=Books(), happens=self._happens)
+        user = Session(name="the user", world=self.world, truths=self.truths, books=Books(), happens=self._happens)
         engine = user.engine()
         plane = with_spec(new_plane(EAST3), new_epoch=CONSENT)
         secrets = plane_secrets(PLANE, datetime.now(UTC))

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 
 from fakes.etcd_cluster import Member
 from model.clients import Clients
-from model.faulty import FaultyTruth
+from model.faulty_truth import FaultyTruth
 from model.invariants import check_blind, check_calm, check_step, claim
 
-from loop.joined import Joined, Process
+from loop.fake_world import Joined, Process
 from loop.units import PLANE, owner_of, replica_of
 from quarterdeck.actions.addresses import peer_url
 from quarterdeck.api.controlplane import ControlPlane

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from model.clients import Clients
-from model.faulty import FaultyTruth
+from model.faulty_truth import FaultyTruth
 from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.planner.simulated.parts import DNS
 

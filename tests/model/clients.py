@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from model.faulty import FaultyTruth
+from model.faulty_truth import FaultyTruth
 from quarterdeck.model.components import Component
 from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.steps.base import Step
@@ -80,8 +80,8 @@ class Clients:
         return replace(self, unled=tuple(sorted(unled.items())))
 
     def _left(self, before: FaultyTruth, after: FaultyTruth) -> Clients:
-        told = (before.balancers, before.seconds) != (after.balancers, after.seconds)
-        if not told and before.replicas == after.replicas:
+        changed = (before.balancers, before.seconds) != (after.balancers, after.seconds)
+        if not changed and before.replicas == after.replicas:
             return self
         sent, sends = listed(before), listed(after)
         running = {name for name, replica in after.replicas if Component.APISERVER in replica.units}

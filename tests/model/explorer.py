@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from model.addresses import astray, dark
-from model.by_hand import stray_voters
 from model.faults import given_up, healable, spared, unfit, whole
-from model.faulty import FaultyTruth
+from model.faulty_truth import FaultyTruth
 from model.invariants import Broken, check_done, claim, names
 from model.kinds import Kind
+from model.manual_changes import stray_voters
 from model.refusals import claim_others, refusing
 from model.walk import Event, Round, State, Walker
 from quarterdeck.model.clusters import CALLED
@@ -240,26 +240,26 @@ def _claim_strays_named(state: State, plan: Plan) -> None:
     for cluster in () if state.truth.deleting else state.truth.memory.clusters:
         seen = state.truth.of(cluster)
         if stray_voters(seen) and observe(state.truth).membership_of(cluster) is not None:
-            told = any(
+            named = any(
                 f"of {CALLED[cluster]} to be removed: it belongs to no replica" in each.what for each in plan.waiting
             )
-            claim(told, f"22: a voter of {CALLED[cluster]} belongs to no replica, and nobody is told")
+            claim(named, f"22: a voter of {CALLED[cluster]} belongs to no replica, and nobody is told")
 
 
 def _claim_alarms_named(state: State, plan: Plan) -> None:
     """Where etcd is in a state that only a person ends, and a quorum answers, a person is told what ends it."""
     if state.truth.deleting or not state.truth.tells_members:
         return
-    for on, told in ((state.truth.corrupt, "alarm CORRUPT"), (state.truth.authenticates, "turn off authentication")):
-        claim(not on or any(told in str(each) for each in plan.waiting), f"22: nobody is told: {told}")
+    for on, words in ((state.truth.corrupt, "alarm CORRUPT"), (state.truth.authenticates, "turn off authentication")):
+        claim(not on or any(words in str(each) for each in plan.waiting), f"22: nobody is told: {words}")
 
 
 def _tale(way: Way | None) -> str:
-    told: list[str] = []
+    lines: list[str] = []
     while way is not None:
-        told.append(way[0])
+        lines.append(way[0])
         way = way[1]
-    return "\n  ".join(reversed(told))
+    return "\n  ".join(reversed(lines))
 
 
 def _at_least(one: int, other: int) -> bool:

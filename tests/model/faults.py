@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from model.apart import with_member, without_data
-from model.by_hand import membership_by_hand, states_by_hand, stray_voters, without_stray_voters
-from model.faulty import FaultyTruth
+from model.events_cluster import with_member, without_data
+from model.faulty_truth import FaultyTruth
 from model.kinds import Fault, Kind
+from model.manual_changes import membership_by_hand, states_by_hand, stray_voters, without_stray_voters
 from quarterdeck.model.clusters import MEMBER, Cluster
 from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.remember import remember
@@ -168,8 +168,8 @@ def _hangs(truth: FaultyTruth) -> Iterator[Fault]:
             yield Fault(Kind.HANGS, f"{component} of {record.name} hangs", after)
             by_hand = replace(replica, altered=replica.altered | {component})
             if component not in replica.altered:
-                told = f"somebody changes the files of {component} of {record.name}"
-                yield Fault(Kind.ALTERED, told, truth.with_replica(record.name, by_hand))
+                words = f"somebody changes the files of {component} of {record.name}"
+                yield Fault(Kind.ALTERED, words, truth.with_replica(record.name, by_hand))
             sick = replace(after, sick=after.sick | {(record.machine, component)})
             yield Fault(Kind.SICK, f"{component} of {record.name} hangs again and again", sick)
 

@@ -27,9 +27,9 @@ from dataclasses import replace
 from itertools import combinations
 
 from model.addresses import felt, held_healthy
-from model.apart import cluster_of, in_use, steps_of, why_not_done
 from model.clients import Clients, listed
-from model.faulty import FaultyTruth
+from model.events_cluster import cluster_of, in_use, steps_of, why_not_done
+from model.faulty_truth import FaultyTruth
 from quarterdeck.model.clusters import CLUSTER, Cluster
 from quarterdeck.model.components import NAMED, Component, ReplicaChange
 from quarterdeck.model.endpoints import APISERVERS
@@ -589,9 +589,9 @@ def _check_unseen(world: World, plan: Plan) -> None:
             claim(member is not None and member.replica == named, f"1: {_name(step)} has the id of another member")
         if not isinstance(step, RemoveMember) or by_id[step.member].learner:
             continue
-        told_of = by_id[step.member].health is Health.DOWN
+        known_down = by_id[step.member].health is Health.DOWN
         seen = world.replica(step.replica).machine is not MachineState.UNREACHABLE
-        claim(told_of or seen, f"8: {step.replica} is removed because we do not see it")
+        claim(known_down or seen, f"8: {step.replica} is removed because we do not see it")
 
 
 def _check_place(world: World, step: PlaceReplica) -> None:
@@ -981,9 +981,9 @@ def _leads(truth: FaultyTruth, site: str) -> bool:
 
 def _listed_by_all(truth: FaultyTruth, site: str) -> frozenset[str]:
     """The apiservers that every edge of a site which is told something sends to."""
-    told = [dict(truth.balancers).get(site)] if truth.edge_answers(site) else []
-    told += [dict(truth.seconds).get(site)] if truth.second_answers(site) else []
-    return frozenset.intersection(*(names or frozenset() for names in told)) if told else frozenset()
+    lists = [dict(truth.balancers).get(site)] if truth.edge_answers(site) else []
+    lists += [dict(truth.seconds).get(site)] if truth.second_answers(site) else []
+    return frozenset.intersection(*(names or frozenset() for names in lists)) if lists else frozenset()
 
 
 def _used(truth: FaultyTruth, edges: frozenset[str]) -> set[str]:

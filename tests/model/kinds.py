@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from model.faulty import FaultyTruth
+from model.faulty_truth import FaultyTruth
 
 
 class Kind(StrEnum):
     """The classes of things that go wrong. Each has a mutant that it catches alone, but for those classes that leave
-    the same behind (test_every_fault_counts.py).
+    the same behind (test_fault_kinds.py).
     """
 
     MACHINE_DIES = "a machine dies"

@@ -1,6 +1,6 @@
 """Which classes of faults, each alone, bring each planner with one thing wrong to light.
 
-``python -m model.matrix [NAME ...]`` prints a line for each case of ``test_every_fault_counts.py``: the classes that
+``python -m model.matrix [NAME ...]`` prints a line for each case of ``test_fault_kinds.py``: the classes that
 catch it, with the number of the claim that then does not hold. It fails if those are others than the case says. Takes
 some minutes.
 """
@@ -14,7 +14,7 @@ import pytest
 
 from model.invariants import Broken
 from model.kinds import Kind
-from model.test_every_fault_counts import CASES, Case
+from model.test_fault_kinds import CASES, Case
 from quarterdeck.planner import planner
 
 
@@ -50,8 +50,8 @@ def main(names: list[str]) -> int:
         found = dict(catching(case))
         known = found.keys() == {case.kind, *case.also}
         wrong += not known
-        told = ", ".join(f"{kind.name} ({number})" for kind, number in found.items())
-        print(f"{'' if known else 'NOT AS IT SAYS: '}{case}: {told or 'nobody'}", flush=True)
+        listing = ", ".join(f"{kind.name} ({number})" for kind, number in found.items())
+        print(f"{'' if known else 'NOT AS IT SAYS: '}{case}: {listing or 'nobody'}", flush=True)
     return int(wrong > 0)
 
 

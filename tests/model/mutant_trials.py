@@ -39,7 +39,7 @@ from model.equivalent import EQUIVALENT
 from model.mutants import MODULES, PLANNER, Mutant, mutants
 
 if TYPE_CHECKING:
-    from model.noticing import Check  # it imports the planner
+    from model.detectors import Check  # it imports the planner
 
 #: Seconds of the processor that a check may take beyond ten times what it takes with the rules as they are.
 SPARE = 3.0
@@ -270,10 +270,10 @@ def try_all(chosen: Sequence[Mutant], jobs: int, record: Record, *, quick: bool)
     """Try mutants with the quick checks, and then, unless ``quick``, those that are left with the large searches."""
 
     def first() -> str:
-        noticing = importlib.import_module("model.noticing")
+        detectors = importlib.import_module("model.detectors")
         found: list[str] = []
-        noticing.with_checks(lambda checks: found.append(first_failing(checks, {})))
-        return found[0] or ("" if quick else first_failing(noticing.LARGE, {}))
+        detectors.with_checks(lambda checks: found.append(first_failing(checks, {})))
+        return found[0] or ("" if quick else first_failing(detectors.LARGE, {}))
 
     at_import = [each for each in chosen if not each.in_function]
     in_functions = [each for each in chosen if each.in_function]
@@ -281,9 +281,9 @@ def try_all(chosen: Sequence[Mutant], jobs: int, record: Record, *, quick: bool)
         record.add(mutant, by)
     if not in_functions:
         return
-    noticing = importlib.import_module("model.noticing")
-    noticing.with_checks(
-        lambda checks: _in_rounds(in_functions, jobs, record, (checks, () if quick else noticing.LARGE))
+    detectors = importlib.import_module("model.detectors")
+    detectors.with_checks(
+        lambda checks: _in_rounds(in_functions, jobs, record, (checks, () if quick else detectors.LARGE))
     )
 
 

@@ -246,9 +246,9 @@ class _Row:
     def of(cls, node: ast.expr) -> _Row:
         assert isinstance(node, ast.Call)
         assert not node.args, "a row names all that it says"
-        said = {each.arg or "": each.value for each in node.keywords}
-        ask = said.pop("ask")
-        return cls(_short(ask), ask, tuple(said.items()))
+        keywords = {each.arg or "": each.value for each in node.keywords}
+        ask = keywords.pop("ask")
+        return cls(_short(ask), ask, tuple(keywords.items()))
 
     @property
     def situations(self) -> tuple[str, ...]:
@@ -269,8 +269,8 @@ class _Row:
 
     @property
     def call(self) -> ast.Call:
-        said = (("ask", self.ask), *self.flags)
-        return ast.Call(ast.Name("Rule"), [], [ast.keyword(name, value) for name, value in said])
+        keywords = (("ask", self.ask), *self.flags)
+        return ast.Call(ast.Name("Rule"), [], [ast.keyword(name, value) for name, value in keywords])
 
 
 def _members(situation: str) -> ast.expr:

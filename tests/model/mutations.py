@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from model.kinds import Kind
-from model.narrow import strangers_that_are_heard_of_are_counted_on
+from model.narrow_mutations import strangers_that_are_heard_of_are_counted_on
 from model.searches import (
     APART,
     DIFFERS,
@@ -97,8 +97,8 @@ BROKEN = Search(
     faults=1,
     data_loss=True,
 )
-ANEW = Search(replicas=3, to=3, change=ReplicaChange(exchange=True), per_zone=1, wishes=1)
-ANEW_FREE = sampled(
+EXCHANGED = Search(replicas=3, to=3, change=ReplicaChange(exchange=True), per_zone=1, wishes=1)
+EXCHANGED_FREE = sampled(
     Search(replicas=3, to=3, change=ReplicaChange(exchange=True), faults=2, wishes=1, data_loss=True), SEED
 )
 APART_OFF, APART_MOVE = (replace(search, wishes=1) for search in (APART[4], APART[6]))
@@ -913,8 +913,8 @@ MUTATIONS = (
     Mutation(a_revision_that_does_not_run_is_not_given_up, 10, BROKEN),
     Mutation(a_program_that_is_never_ready_is_waited_for, 10, HANGS_ONE),
     Mutation(a_program_gets_no_time_to_become_ready, 13, ROLL_APISERVER),
-    Mutation(all_replicas_are_exchanged_at_once, 11, ANEW),
-    Mutation(a_crowded_machine_is_taken_though_another_is_free, 12, ANEW_FREE),
+    Mutation(all_replicas_are_exchanged_at_once, 11, EXCHANGED),
+    Mutation(a_crowded_machine_is_taken_though_another_is_free, 12, EXCHANGED_FREE),
     Mutation(a_first_revision_is_never_given_up, 13, FIRST[0]),
     Mutation(founders_that_hang_are_waited_for, 13, FIRST[9]),
     Mutation(what_was_created_is_taken_to_run, 13, FIRST[2]),

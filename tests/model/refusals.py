@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from model.faulty import FaultyTruth
+from model.faulty_truth import FaultyTruth
 from model.invariants import claim, healthy_at, names
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component

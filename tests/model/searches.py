@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, replace
 
 from model.explorer import Explorer, Sample
-from model.faulty import FaultyTruth
+from model.faulty_truth import FaultyTruth
 from model.kinds import MEMBERSHIP_BY_HAND, STATES_BY_HAND, STRANGERS, Kind
 from model.walk import Planner, State, Walker, Wish
 from model.worlds import (
@@ -265,7 +265,7 @@ def _restarts(*components: Component) -> ReplicaChange:
     return ReplicaChange(restart=frozenset(components))
 
 
-ANEW = ReplicaChange(exchange=True)
+EXCHANGED = ReplicaChange(exchange=True)
 CLOUD = _restarts(Component.CLOUD_CONTROLLER_MANAGER, Component.CONTROLLER_MANAGER)
 RELOADED = ReplicaChange(reload=frozenset({Component.APISERVER}))
 #: What changes inside a site: a program is started anew, replicas are exchanged (also with no spare machine), there are
@@ -284,8 +284,8 @@ INSIDE = (
     Search(replicas=3, to=3, change=RELOADED),
     Search(replicas=1, to=1, change=RELOADED),
     Search(replicas=3, to=3, change=RELOADED, broken=Component.APISERVER),
-    Search(replicas=3, to=3, change=ANEW, per_zone=1),
-    Search(replicas=1, to=1, change=ANEW, per_zone=1),
+    Search(replicas=3, to=3, change=EXCHANGED, per_zone=1),
+    Search(replicas=1, to=1, change=EXCHANGED, per_zone=1),
     Search(replicas=1, to=3, change=ReplicaChange()),
     Search(replicas=3, to=1, change=ReplicaChange()),
 )
@@ -445,7 +445,7 @@ PEOPLE = (
     Search(replicas=3, to=1, faults=1, kinds=MEMBERSHIP_BY_HAND),
     Search(replicas=1, to=1, faults=1, kinds=MEMBERSHIP_BY_HAND),
     Search(replicas=3, to=3, change=_restarts(Component.ETCD), faults=1, kinds=NOBODY_JOINS),
-    Search(replicas=3, to=3, change=ANEW, faults=1, kinds=MEMBERSHIP_BY_HAND),
+    Search(replicas=3, to=3, change=EXCHANGED, faults=1, kinds=MEMBERSHIP_BY_HAND),
     Search(replicas=3, to=None, faults=1, kinds=NOBODY_JOINS),
     Search(replicas=3, to=3, still=True, faults=2, kinds=MEMBERSHIP_BY_HAND),
     replace(APART[5], faults=1, kinds=NOBODY_JOINS),
@@ -459,13 +459,16 @@ PEOPLE = (
 #: Voters that run somewhere else, and members that have each other's peer URLs, at any moment of the same.
 STRANGE = (
     *(Search(replicas=each, to=to, faults=1, kinds=STRANGERS) for each, to in ((1, 1), (3, 1), (3, None))),
-    *(Search(replicas=3, to=3, change=each, faults=1, kinds=STRANGERS) for each in (_restarts(Component.ETCD), ANEW)),
+    *(
+        Search(replicas=3, to=3, change=each, faults=1, kinds=STRANGERS)
+        for each in (_restarts(Component.ETCD), EXCHANGED)
+    ),
     Search(replicas=3, to=3, still=True, faults=2, kinds=STRANGERS | {Kind.FULL}),
 )
 #: A person turns etcd's authentication on, or an alarm on or off.
 DISABLED = (
     *(Search(replicas=each, to=to, faults=1, kinds=STATES_BY_HAND) for each, to in ((1, 1), (3, None), (3, 0))),
-    Search(replicas=3, to=3, change=ANEW, faults=1, kinds=STATES_BY_HAND),
+    Search(replicas=3, to=3, change=EXCHANGED, faults=1, kinds=STATES_BY_HAND),
     Search(replicas=3, to=3, still=True, faults=2, kinds=STATES_BY_HAND | {Kind.FULL}),
 )
 #: A load balancer exits repeatedly, from its first moment on or later.
@@ -536,7 +539,7 @@ HEALS_AMID = (
             kinds=DEATHS | HANGS_ONCE,
         )
     ),
-    fewer(Search(replicas=3, to=3, healing=HEALED, change=ANEW, faults=2, kinds=DEATHS)),
+    fewer(Search(replicas=3, to=3, healing=HEALED, change=EXCHANGED, faults=2, kinds=DEATHS)),
     struck(Search(replicas=3, to=3, still=True, healing=HEALED, faults=2, kinds=DEATHS | UNSEEN)),
     struck(Search(replicas=3, to=3, still=True, healing=HEALED, faults=1, wishes=1, kinds=DEATHS)),
     fewer(Search(replicas=3, to=3, still=True, healing=HEALED, faults=2, data_loss=True)),
@@ -565,7 +568,7 @@ AND_OTHERS = frozenset({Kind.LAGS, Kind.VOTER_LAGS, Kind.UNSEEN_MEMBER, Kind.LEA
 LAGGED = replace(HEALED, budget=4, window=20.0)
 HEALS_SLOW = (
     Search(replicas=3, to=3, still=True, healing=LAGGED, faults=1, kinds=SLOW, mended=False),
-    fewer(Search(replicas=3, to=3, healing=LAGGED, change=ANEW, faults=1, kinds=frozenset({Kind.LAGS}))),
+    fewer(Search(replicas=3, to=3, healing=LAGGED, change=EXCHANGED, faults=1, kinds=frozenset({Kind.LAGS}))),
     fewer(Search(replicas=3, to=3, healing=LAGGED, faults=1, kinds=SLOW)),
     Search(replicas=3, to=3, still=True, healing=LAGGED, faults=2, kinds=AND_OTHERS),
     Search(replicas=3, to=3, still=True, healing=LAGGED, faults=1, kinds=SLOW, mended=False, apart=ALIKE),
@@ -601,7 +604,7 @@ STANDBY = (
     sampled(Search(replicas=3, to=3, faults=1, wishes=1, data_loss=True, standby="west"), SEED),
     Search(replicas=3, to=3, change=_restarts(Component.ETCD), wishes=1, standby="west"),
     sampled(Search(replicas=3, to=3, change=_restarts(Component.ETCD), faults=1, data_loss=True, standby="west"), SEED),
-    fewer(Search(replicas=3, to=3, change=ANEW, faults=1, data_loss=True, standby="west")),
+    fewer(Search(replicas=3, to=3, change=EXCHANGED, faults=1, data_loss=True, standby="west")),
     fewer(Search(replicas=1, to=3, change=ReplicaChange(), faults=1, wishes=1, data_loss=True, standby="west")),
     fewer(Search(replicas=3, to=None, faults=1, wishes=1, standby="north")),
     Search(replicas=3, to=0, faults=1, standby="north"),
@@ -631,8 +634,8 @@ SEARCHES = (
     *(replace(search, wishes=1) for search in APART),
     *(denser(replace(search, faults=1, data_loss=True), SEED) for search in APART[2:6]),
     sampled(replace(APART[6], faults=1, data_loss=True), SEED),
-    sampled(Search(replicas=1, to=3, change=ANEW, faults=2, wishes=1, data_loss=True), SEED),
-    sampled(Search(replicas=3, to=3, change=ANEW, faults=2, wishes=1, data_loss=True), SEED),
+    sampled(Search(replicas=1, to=3, change=EXCHANGED, faults=2, wishes=1, data_loss=True), SEED),
+    sampled(Search(replicas=3, to=3, change=EXCHANGED, faults=2, wishes=1, data_loss=True), SEED),
     *(Search(replicas=each, to=to, faults=1, data_loss=True) for each, to in BIRTHS),
     *(Search(replicas=each, to=to, wishes=1) for each, to in (*SHAPES, *BIRTHS[:2])),
     *(Search(replicas=1, to=to, faults=1, data_loss=True, front="north") for to in (1, None, 0)),

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, TypeVar
 
-from model.faulty import FaultyTruth
+from model.faulty_truth import FaultyTruth
 from model.worlds import empty, settled
 from quarterdeck.model.balancers import BalancerFact
 from quarterdeck.model.clusters import Cluster
@@ -42,10 +42,10 @@ def kind(step: Step) -> str:
     return type(step).__name__
 
 
-def told(step: Step) -> str:
+def step_words(step: Step) -> str:
     """A step in a few words: its kind, and what it is about."""
     if isinstance(step, Swap):
-        return f"Swap({', '.join(map(told, step.changes))})"
+        return f"Swap({', '.join(map(step_words, step.changes))})"
     component = getattr(step, "component", "")
     unit = f"{component} of " if component else ""
     about = getattr(step, "replica", "") or getattr(step, "to", "") or step.site
@@ -57,14 +57,14 @@ def whats(of: RuleOutcome | Plan) -> tuple[str, ...]:
     return tuple(each.what for each in of.waiting)
 
 
-def all_told(outcome: RuleOutcome) -> list[str]:
+def all_steps(outcome: RuleOutcome) -> list[str]:
     """What a rule wants done."""
-    return [told(step) for step in outcome.steps]
+    return [step_words(step) for step in outcome.steps]
 
 
 def doing(truth: FaultyTruth) -> list[str]:
     """What is to be done now."""
-    return [told(step) for step in plan(observe(truth)).now]
+    return [step_words(step) for step in plan(observe(truth)).now]
 
 
 def planned(world: World, *kinds: type[Step]) -> RuleOutcome:
@@ -115,7 +115,7 @@ def steps_until(truth: FaultyTruth, stop: Stop, *, rounds: int = 300) -> list[st
         now = plan(observe(truth))
         if stop(truth, now):
             return done
-        done.extend(told(step) for step in now.now)
+        done.extend(step_words(step) for step in now.now)
         truth = after_round(truth, now)
     raise AssertionError(f"not within {rounds} rounds; last: {done[-10:]}")
 

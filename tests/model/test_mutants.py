@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from model.detectors import Check
 from model.equivalent import EQUIVALENT
 from model.mutant_trials import Trace, first_failing, in_children, noticed_before, traces
 from model.mutants import MODULES, PLANNER, Mutant, mutants, source
-from model.noticing import Check
 
 
 def everything() -> list[Mutant]:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support.tiers import in_each_tier, sized
 
 from model.faults import mends, survivable
-from model.faulty import FaultyTruth
+from model.faulty_truth import FaultyTruth
 from model.invariants import Broken, check_done, claim, names
 from model.walk import Event, Round, State, Walker, Wish, moments
 from model.worlds import SITES, empty, settled, wanted

@@ -11,7 +11,7 @@ from support.components import having
 from support.tiers import smoke
 
 from model.explorer import Explorer
-from model.faulty import FaultyTruth
+from model.faulty_truth import FaultyTruth
 from model.invariants import Broken
 from model.kinds import Kind
 from model.stories import until

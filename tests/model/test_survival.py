@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 
 from model.faults import data_loss, faults
-from model.faulty import FaultyTruth
+from model.faulty_truth import FaultyTruth
 from model.searches import APART, INSIDE, Search
 from model.stories import after_round
 from quarterdeck.model.clusters import Cluster
@@ -138,12 +138,12 @@ def whole(truth: FaultyTruth) -> bool:
 
 @pytest.mark.parametrize("search", STORIES, ids=str)
 def test_what_is_said_to_be_survived_is_survived_in_truth_and_nothing_else(search: Search) -> None:
-    said: Counter[Survivability] = Counter()
+    counts: Counter[Survivability] = Counter()
     count = 0
     for truth in situations(search):
         count += 1
         for survival in survivals(view(observe(truth))):
             check(truth, survival)
-            said[survival.answer] += 1
-    print(f"\n{search}: {count} situations, {dict(said)}")
-    assert all(said[answer] for answer in Survivability)
+            counts[survival.answer] += 1
+    print(f"\n{search}: {count} situations, {dict(counts)}")
+    assert all(counts[answer] for answer in Survivability)

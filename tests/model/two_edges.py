@@ -11,7 +11,7 @@ from quarterdeck.model.endpoints import BalancerStatus, NameFact
 from quarterdeck.planner.simulated.parts import DNS, edge, second
 
 if TYPE_CHECKING:
-    from model.faulty import FaultyTruth
+    from model.faulty_truth import FaultyTruth
 
 
 def seen_edges(truth: FaultyTruth, site: str) -> tuple[EdgeSeen, EdgeSeen]:

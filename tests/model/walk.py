@@ -8,10 +8,10 @@ from itertools import combinations
 
 from model.clients import Clients
 from model.faults import data_loss, faults, links, new_driver, repaired, retried, survivable, whole
-from model.faulty import FaultyTruth
+from model.faulty_truth import FaultyTruth
 from model.invariants import check_blind, check_calm, check_cut, check_plan, check_step, check_swap, claim, flat, names
 from model.kinds import ASKED_FOR, Fault, Kind
-from model.looks import mixed_looks
+from model.mixed_looks import mixed_looks
 from model.refusals import Refusal, check_held_back, ranked
 from model.worlds import normal, ranks, standing
 from quarterdeck.model.seats import Slot

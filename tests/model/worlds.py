@@ -8,8 +8,8 @@ from typing import TypedDict, Unpack
 
 from support.components import having
 
-from model.apart import with_member
-from model.faulty import FaultyTruth
+from model.events_cluster import with_member
+from model.faulty_truth import FaultyTruth
 from quarterdeck.model.clusters import Cluster, Full
 from quarterdeck.model.components import Component, ReplicaChange
 from quarterdeck.model.endpoints import APISERVERS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from runner.asked import USAGE, BadUsage, asked
+from runner.command_line import USAGE, BadUsage, asked
 from runner.run import run
 from runner.stages import STAGES
 

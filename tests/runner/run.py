@@ -15,8 +15,8 @@ from support.tally import Tally
 from support.tiers import VARIABLE as TIER
 from support.tiers import Tier
 
-from runner.asked import Asked
 from runner.child import Child
+from runner.command_line import Asked
 from runner.stages import Command, Stage, module
 from runner.summary import Ran, Result, summary
 

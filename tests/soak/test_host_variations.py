@@ -158,11 +158,11 @@ def test_a_plane_comes_up_or_the_check_names_what_is_in_the_way(lab: HostsPlanes
     try:
         file = lab.planes.file(inventory(lab, variation))
         checked = lab.planes.start("site", "check", "--inventory", str(file)).end(120.0)
-        said = " ".join(f"{checked.out} {checked.err}".split())
-        print(f"{variation.name}: {checked.code}: {said}", flush=True)
-        assert checked.code == (0 if variation.comes_up else PRECONDITION), said
+        output = " ".join(f"{checked.out} {checked.err}".split())
+        print(f"{variation.name}: {checked.code}: {output}", flush=True)
+        assert checked.code == (0 if variation.comes_up else PRECONDITION), output
         for words in variation.says:
-            assert words in said
+            assert words in output
         if variation.comes_up:
             comes_up(lab, file, "create", NAME, "--site", SITE, "--replicas", "1")
     finally:

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class CliResult:
     """How a command ended, and what it wrote."""
 
     code: int
@@ -41,7 +41,7 @@ class Cli:
     def home(self) -> Path:
         return self.folder / "home"
 
-    def __call__(self, *argv: str, stdin: str = "", **environment: str) -> Said:
+    def __call__(self, *argv: str, stdin: str = "", **environment: str) -> CliResult:
         """Run a command to its end."""
         path = self.folder / "stdin"
         path.write_text(stdin)
@@ -59,20 +59,22 @@ class Cli:
             except SystemExit as ended:
                 code = ended.code if isinstance(ended.code, int) else 0 if ended.code is None else 1
         text = self.capsys.readouterr()
-        return Said(code, text.out, text.err)
+        return CliResult(code, text.out, text.err)
 
-    def refused(self, *argv: str, code: int, says: tuple[str, ...] = (), stdin: str = "", **environment: str) -> Said:
+    def refused(
+        self, *argv: str, code: int, says: tuple[str, ...] = (), stdin: str = "", **environment: str
+    ) -> CliResult:
         """Run a command that must end with that code and one line, which says all of ``says``; it changes nothing."""
         before = self.stored()
-        said = self(*argv, stdin=stdin, **environment)
-        assert said.code == code, said
-        lines = said.err.strip().splitlines()
-        assert len(lines) == 1, said.err
-        assert lines[0].startswith("error: "), said.err
+        result = self(*argv, stdin=stdin, **environment)
+        assert result.code == code, result
+        lines = result.err.strip().splitlines()
+        assert len(lines) == 1, result.err
+        assert lines[0].startswith("error: "), result.err
         for words in says:
-            assert words in lines[0], f"{words!r} is not said: {said.err}"
+            assert words in lines[0], f"{words!r} is not said: {result.err}"
         assert self.stored() == before, "something was changed"
-        return said
+        return result
 
     def stored(self) -> tuple[tuple[str, ...], ...]:
         """All resources in the store, as they are kept."""

@@ -122,8 +122,8 @@ class Writer:
 
     def goes_on(self, what: str, *, writes: int = 5, seconds: float = 60.0) -> None:
         """Wait until it has written more than it has by now."""
-        so_far = len(self.acknowledged)
-        until(lambda: len(self.acknowledged) >= so_far + writes, f"writing {what}", seconds=seconds)
+        before = len(self.acknowledged)
+        until(lambda: len(self.acknowledged) >= before + writes, f"writing {what}", seconds=seconds)
 
     def _write(self) -> None:
         number, began = 0, 0.0

@@ -30,12 +30,12 @@ WELL = (Finding("health", Verdict.OK, "3 members healthy"), Finding("distance", 
 class FakeProbe:
     """A probe that remembers what it was told, with its clients at ``host``. ``lost``: what it ends with."""
 
-    told: list[str] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
     host: str | None = None
     lost: QuarterdeckError | None = None
 
     async def mark(self, label: str) -> float:
-        self.told.append(label)
+        self.calls.append(label)
         return 0.0
 
     async def retire(self, kind: ClientKind) -> None:
@@ -48,12 +48,12 @@ class FakeProbe:
         self._hear("stop")
         seen = probe_result()
         quiet, during = seen.periods
-        change = during.model_copy(update={"label": self.told[0]})
+        change = during.model_copy(update={"label": self.calls[0]})
         periods = {"periods": (quiet, change), "compared": (quiet.label, change.label)}
         return seen.model_copy(update={"source": self.host, **periods})
 
     def _hear(self, words: str) -> None:
-        self.told.append(words)
+        self.calls.append(words)
         if self.lost is not None:
             raise self.lost
 

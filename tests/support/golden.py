@@ -50,12 +50,12 @@ class GoldenFile:
         """What is kept; nothing where there is no file."""
         return parsed(self.path.read_text()) if self.path.exists() else {}
 
-    def keep(self, name: str, said: tuple[str, ...]) -> None:
+    def keep(self, name: str, sentences: tuple[str, ...]) -> None:
         """Keep this of one test, or drop its entry where it says nothing. Workers may do so side by side."""
         with self._locked():
             entries = self.read()
-            if entries.get(name, ()) != said:
-                self._write({**entries, name: said})
+            if entries.get(name, ()) != sentences:
+                self._write({**entries, name: sentences})
 
     def drop(self, names: Iterable[str]) -> None:
         """Drop the entries of these tests."""
@@ -63,7 +63,7 @@ class GoldenFile:
             self._write({**self.read(), **dict.fromkeys(names, ())})
 
     def _write(self, entries: Entries) -> None:
-        filled = {name: said for name, said in entries.items() if said}
+        filled = {name: sentences for name, sentences in entries.items() if sentences}
         if filled:
             self.path.write_text(formatted(filled))
         else:
@@ -85,8 +85,8 @@ def formatted(entries: Entries) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def _dashed(said: str) -> str:
-    first, *more = said.split("\n")
+def _dashed(sentence: str) -> str:
+    first, *more = sentence.split("\n")
     return "\n".join((f"  - {first}".rstrip(), *(f"    {line}".rstrip() for line in more)))
 
 
@@ -101,7 +101,7 @@ def parsed(text: str) -> Entries:
             sentences[-1].append(line[4:])
         elif line:
             sentences = found[line] = []
-    return {name: tuple("\n".join(lines).rstrip("\n") for lines in said) for name, said in found.items()}
+    return {name: tuple("\n".join(lines).rstrip("\n") for lines in texts) for name, texts in found.items()}
 
 
 @dataclass
@@ -110,19 +110,19 @@ class Golden:
 
     kept: tuple[str, ...]
     updating: bool = False
-    said: list[str] = field(default_factory=list)
+    sentences: list[str] = field(default_factory=list)
     hidden: list[tuple[str, str]] = field(default_factory=lambda: [*VARYING])
 
     def hide(self, pattern: str, name: str) -> None:
         """Keep ``name`` in place of what matches a regular expression, since that differs from run to run."""
         self.hidden.append((pattern, name))
 
-    def __call__(self, said: object) -> None:
+    def __call__(self, value: object) -> None:
         """Compare a sentence, or several (a list, a tuple, an iterator, a set), with the next that are kept.
 
         Raises AssertionError where they differ, or nothing more is kept.
         """
-        for each in _several(said) or [NOTHING]:
+        for each in _several(value) or [NOTHING]:
             self._compare(self._tidy(each))
 
     @contextmanager
@@ -134,27 +134,29 @@ class Golden:
 
     def finish(self) -> None:
         """The test is over, and has passed: AssertionError where more is kept than it said."""
-        left = self.kept[len(self.said) :]
+        left = self.kept[len(self.sentences) :]
         assert self.updating or not left, f"no longer said (./test unit -- {UPDATE}):\n{_listed(left)}"
 
-    def _compare(self, said: str) -> None:
-        kept = self.kept[len(self.said) : len(self.said) + 1]
-        self.said.append(said)
+    def _compare(self, sentence: str) -> None:
+        kept = self.kept[len(self.sentences) : len(self.sentences) + 1]
+        self.sentences.append(sentence)
         if not self.updating:
-            assert kept, f"said, and not kept (./test unit -- {UPDATE}):\n{_listed((said,))}"
-            assert said == kept[0], f"said:\n{_listed((said,))}\nkept (./test unit -- {UPDATE}):\n{_listed(kept)}"
+            assert kept, f"said, and not kept (./test unit -- {UPDATE}):\n{_listed((sentence,))}"
+            assert sentence == kept[0], (
+                f"said:\n{_listed((sentence,))}\nkept (./test unit -- {UPDATE}):\n{_listed(kept)}"
+            )
 
-    def _tidy(self, said: str) -> str:
+    def _tidy(self, sentence: str) -> str:
         for pattern, name in self.hidden:
-            said = re.sub(pattern, name, said)
-        return "\n".join(line.rstrip() for line in said.strip().splitlines())
+            sentence = re.sub(pattern, name, sentence)
+        return "\n".join(line.rstrip() for line in sentence.strip().splitlines())
 
 
-def _several(said: object) -> list[str]:
-    if isinstance(said, set | frozenset):
-        return sorted(map(str, said))
-    return [str(each) for each in said] if isinstance(said, list | tuple | Iterator) else [str(said)]
+def _several(value: object) -> list[str]:
+    if isinstance(value, set | frozenset):
+        return sorted(map(str, value))
+    return [str(each) for each in value] if isinstance(value, list | tuple | Iterator) else [str(value)]
 
 
-def _listed(said: Iterable[str]) -> str:
-    return "\n".join(map(_dashed, said))
+def _listed(sentences: Iterable[str]) -> str:
+    return "\n".join(map(_dashed, sentences))

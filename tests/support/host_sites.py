@@ -73,7 +73,7 @@ class RememberedSite:
     async def reload_unit(self, machine: str, spec: UnitSpec) -> None:
         (file,) = spec.files
         known = [name for name, address in self._edges.items() if f" {address} min_ttl" in file.content.decode()]
-        self.driver.told[machine] = known
+        self.driver.known_hosts[machine] = known
 
     async def remove_unit(self, machine: str, unit: str) -> None:
         self._require("removing a unit", machine)
@@ -127,7 +127,7 @@ class HubOfHosts:
 
 @dataclass
 class HostSites:
-    """Opens them. On hosts that are ``routed`` keepalived runs; ``told``: which others it was told of there last.
+    """Opens them. ``routed``: the hosts that run keepalived; ``known_hosts``: the others that each of them knows.
     ``findings``: what a check says of hosts as long as they are of the site that it is for;
     ``compared``: the further sites that the last one was given.
     """
@@ -136,7 +136,7 @@ class HostSites:
     silent: set[str] = field(default_factory=set)
     cleared: list[str] = field(default_factory=list)
     routed: set[str] = field(default_factory=set)
-    told: dict[str, list[str]] = field(default_factory=dict)
+    known_hosts: dict[str, list[str]] = field(default_factory=dict)
     compared: tuple[str, ...] = ()
 
     def open(self, resource: Site) -> RememberedSite:

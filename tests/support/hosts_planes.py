@@ -11,10 +11,10 @@ from pathlib import PurePosixPath
 
 import yaml
 
+from support.client_view import CLIENTS, PATIENCE, TAKEOVER, Watched
 from support.conditions import until
 from support.hosts_lab import HostsLab, LabHost
 from support.plane_lab import Done, PlaneLab, plane_lab
-from support.watched import CLIENTS, PATIENCE, TAKEOVER, Watched
 
 _PROGRAMS = PurePosixPath("/var/lib/quarterdeck/programs")
 

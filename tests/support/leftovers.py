@@ -66,8 +66,8 @@ def nothing_left(folder: Path) -> None:
     end = time.monotonic() + _ENDING
     while survivors := processes_of(folder):
         if time.monotonic() > end:
-            said = [process.cmdline() for process in survivors]
+            commands = [process.cmdline() for process in survivors]
             for process in survivors:
                 process.kill()
-            raise AssertionError(f"left behind: {said}")
+            raise AssertionError(f"left behind: {commands}")
         time.sleep(0.05)

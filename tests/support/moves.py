@@ -6,8 +6,8 @@ import random
 from collections.abc import Sequence
 
 from quarterdeck.api.operation import OperationPhase
+from support.client_view import watched
 from support.plane_lab import PlaneLab, started
-from support.watched import watched
 
 #: Steps of a migration of three replicas; driven more than once, it takes no fewer.
 STEPS = 44

@@ -66,9 +66,9 @@ class OwnBalancer:
         (resource,) = json.loads((self.folder / "backends.json").read_text())["resources"]
         return [each["endpoint"]["hostname"] for each in resource["endpoints"][0]["lb_endpoints"]]
 
-    def as_a_person(self, said: str) -> None:
+    def as_a_person(self, output: str) -> None:
         """Set it to the last thing that was asked for, if anything was."""
-        asked = list(_ASKED.finditer(said))
+        asked = list(_ASKED.finditer(output))
         if asked:
             self.have({name: (ip, int(port)) for ip, port, name in _BACKEND.findall(asked[-1][1] or "")})
 

@@ -90,7 +90,7 @@ class Command:
         return self.process.poll() is None
 
     @property
-    def said(self) -> str:
+    def output(self) -> str:
         """What it wrote so far, to either stream."""
         return "\n".join(stream.read_text() for stream in self._streams)
 
@@ -114,9 +114,9 @@ class Command:
         try:
             code = self.process.wait(deadline)
         except subprocess.TimeoutExpired:
-            said = self.said
+            output = self.output
             self.kill()
-            raise AssertionError(f"{' '.join(self.argv)}: still at it after {deadline:.0f} s\n{said}") from None
+            raise AssertionError(f"{' '.join(self.argv)}: still at it after {deadline:.0f} s\n{output}") from None
         out, err = (stream.read_text() for stream in self._streams)
         return Done(self.argv, code, out, err, time.monotonic() - self._since)
 
@@ -255,9 +255,9 @@ class PlaneLab:
                     entries = await store.journal(name, after=after)
                     if good(entries):
                         return entries
-                    said = during.said if during is not None else ""
-                    assert alive, f"{what}: never, before this ended: {said}"
-                    assert time.monotonic() < end, f"{what}: not within {seconds:.0f} s; {said}"
+                    output = during.output if during is not None else ""
+                    assert alive, f"{what}: never, before this ended: {output}"
+                    assert time.monotonic() < end, f"{what}: not within {seconds:.0f} s; {output}"
                     await asyncio.sleep(0.005)
 
         return asyncio.run(work())
@@ -392,7 +392,7 @@ def plane_lab() -> Iterator[PlaneLab]:
 def managed(lab: PlaneLab) -> Iterator[None]:
     """A manager keeps all planes of a lab for the block, and ends in good order."""
     manager = lab.start("serve", "--log-format", "json")
-    until(lambda: '"serving"' in manager.said, "it serves")
+    until(lambda: '"serving"' in manager.output, "it serves")
     try:
         yield
     finally:

@@ -93,8 +93,8 @@ class FaultyObjects(MemoryObjects):
 
 
 @dataclass
-class Told:
-    """What a recorder has told."""
+class RecordedEvents:
+    """What a recorder has reported."""
 
     restorables: list[tuple[int, datetime]] = field(default_factory=list)
     increments: list[Increments] = field(default_factory=list)
@@ -143,7 +143,7 @@ class RecordingLab:
         self.addresses = [address(name) for name in "abc"]
         self.cluster = FakeCluster.founded(self.addresses)
         self.store = FaultyObjects()
-        self.told = Told()
+        self.events = RecordedEvents()
         self.epoch = 0
         self.pace = QUICK
         self.spool_bytes = 1 << 20
@@ -188,7 +188,7 @@ class RecordingLab:
             writer or self.writer(),
             self.spool(cluster),
             scratch=self.folder / "scratch",
-            told=self.told,
+            events=self.events,
             now=self.now,
             pace=self.pace,
         )

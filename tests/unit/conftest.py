@@ -58,7 +58,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
     ended = asked if isinstance(asked, Golden) else Golden(_kept(pyfuncitem), pyfuncitem.config.getoption(UPDATE))
     ended.finish()
     if ended.updating:
-        GoldenFile.of(pyfuncitem.path).keep(name_of(pyfuncitem), tuple(ended.said))
+        GoldenFile.of(pyfuncitem.path).keep(name_of(pyfuncitem), tuple(ended.sentences))
     return result
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from support.golden import Golden
-from support.handovers import ZERO, line
+from support.lock_histories import ZERO, line
 from support.small_plane import SmallPlane, small_plane
 
 from quarterdeck.actions.audit import AuditLog, Placed, audit_logs
@@ -72,13 +72,13 @@ async def test_what_is_not_there_and_who_does_not_answer_is_said(small: SmallPla
     await write(small, first.machine, audit_volume(small.plane, first), line(1.0), file="other")
     await write(small, third.machine, audit_volume(small.plane, third), line(1.0))
     await small.sites["east"].kill_machine(third.machine)
-    said = missing(await audit_logs(small.plane, TEXTS, ZERO, ()))
-    golden(said[:2])
-    golden(said[2])
+    lines = missing(await audit_logs(small.plane, TEXTS, ZERO, ()))
+    golden(lines[:2])
+    golden(lines[2])
     assert small.plane.machines["east", third.machine].state is MachineState.UP, "as it was when it was opened"
 
 
-async def test_logs_of_replicas_that_are_gone_are_theirs_as_long_as_it_is_known_who_sat_there(
+async def test_logs_of_removed_replicas_are_attributed_while_their_seats_are_known(
     small: SmallPlane,
 ) -> None:
     await write_all(small)

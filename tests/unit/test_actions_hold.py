@@ -124,11 +124,11 @@ async def test_who_cannot_be_let_go_before_the_hold_is_over_is_told_of(
 async def test_what_failed_first_is_told_when_letting_go_fails_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(holding, "LONGEST_HOLD", 0.02)
     async with two_balancers() as (small, world, both):
-        with pytest.raises(ValueError, match="in the middle") as told:
+        with pytest.raises(ValueError, match="in the middle") as caught:
             async with held(small.plane, world, ()):
                 both[0].let_go_errors = [BUSY] * 1_000
                 raise ValueError("in the middle")
-        assert told.value.__notes__ == [str(BUSY)]
+        assert caught.value.__notes__ == [str(BUSY)]
         both[0].is_held = False  # its machine did, by itself
 
 

@@ -139,9 +139,11 @@ class Clock:
         return self.now
 
 
-async def end_of(plane: Plane, told: list[str], monkeypatch: pytest.MonkeyPatch, *, pause: Callable[[], None]) -> None:
+async def end_of(
+    plane: Plane, reported: list[str], monkeypatch: pytest.MonkeyPatch, *, pause: Callable[[], None]
+) -> None:
     async def tell(error: QuarterdeckError) -> None:
-        told.append(error.seen)
+        reported.append(error.seen)
 
     async def sleep(_: float) -> None:
         pause()
@@ -159,9 +161,9 @@ async def _gather(*asked: Any) -> list[Any]:
 async def test_a_hand_over_has_ended_when_its_new_owner_says_that_it_holds_the_lock(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    plane, told = await small(CLOUD), []
-    await end_of(plane.plane, told, monkeypatch, pause=lambda: holds(plane, CLOUD.component, "ipam-migration"))
-    assert told == []
+    plane, reported = await small(CLOUD), []
+    await end_of(plane.plane, reported, monkeypatch, pause=lambda: holds(plane, CLOUD.component, "ipam-migration"))
+    assert reported == []
 
 
 @pytest.mark.parametrize(
@@ -171,10 +173,10 @@ async def test_a_hand_over_has_ended_when_its_new_owner_says_that_it_holds_the_l
 async def test_a_hand_over_that_nobody_takes_up_has_failed_and_says_who_is_in_the_way(
     holder: str, says: str, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
-    plane, told = await small(CLOUD), []
+    plane, reported = await small(CLOUD), []
     if holder:
         plane.kube.set_lease("ipam-migration", holder)
     with golden.raises(NotApplied):
-        await end_of(plane.plane, told, monkeypatch, pause=lambda: None)
-    assert len(told) == 1
-    assert re.search(says, told[0]), "it is told once"
+        await end_of(plane.plane, reported, monkeypatch, pause=lambda: None)
+    assert len(reported) == 1
+    assert re.search(says, reported[0]), "it is told once"

@@ -184,9 +184,9 @@ async def test_members_that_are_left_without_a_quorum_speak_for_themselves() -> 
     for name in ("east-2", "west-1"):
         fake.etcd.cluster.stop(fake.url(name))
     assert await observer.observe(plane.memory) is None
-    (said,) = observer.words
-    assert (said.replica, said.follows, set(said.voters)) == ("east-1", False, {"east-1", "east-2", "west-1"})
-    assert said.applied == said.committed > 0
+    (word,) = observer.words
+    assert (word.replica, word.follows, set(word.voters)) == ("east-1", False, {"east-1", "east-2", "west-1"})
+    assert word.applied == word.committed > 0
 
 
 async def test_a_learner_that_is_left_speaks_for_itself_and_does_not_say_who_votes() -> None:
@@ -198,8 +198,8 @@ async def test_a_learner_that_is_left_speaks_for_itself_and_does_not_say_who_vot
         fake.etcd.cluster.stop(fake.url(name))
     observer = EtcdObserver(plane=plane)
     assert await observer.observe(plane.memory) is None
-    (said,) = observer.words
-    assert (said.replica, said.learner, said.voters) == ("west-1", True, ())
+    (word,) = observer.words
+    assert (word.replica, word.learner, word.voters) == ("west-1", True, ())
 
 
 async def test_the_word_for_an_epoch_goes_and_one_for_another_stays() -> None:

@@ -42,7 +42,7 @@ NEW = PlaceReplica(
 )
 
 
-async def who(small: SmallPlane, machine: str = A1) -> dict[str, int]:
+async def replicas_of(small: SmallPlane, machine: str = A1) -> dict[str, int]:
     """The replicas that the ledger of a machine knows, with the port of their apiserver."""
     taken = await small.sites["east"].seats(machine)
     return {each.replica: each.seat.listen("kube-apiserver").port for each in taken}
@@ -58,7 +58,7 @@ async def stored(small: SmallPlane) -> dict[str, int | None]:
 async def test_a_placed_replica_has_its_seat_written_down_with_it() -> None:
     small = await small_plane(replicas=0)
     await carry_out(small.plane, NEW, small.world)
-    assert await stored(small) == await who(small) == {"east-9": 6443}
+    assert await stored(small) == await replicas_of(small) == {"east-9": 6443}
 
 
 @pytest.mark.parametrize(("leads_to", "port"), [("load-balancers", 16443), ("apiservers", 6443)])
@@ -88,7 +88,7 @@ async def test_a_seat_of_a_replica_that_was_never_written_down_is_let_go_by_the_
     await take_seat(small.plane, NEW.slot.site, NEW.machine, NEW.replica)
     await small.sites["east"].allocate(A1, "another", "any-1", ports_of(1))
     await settle_seats(small.plane)
-    assert await who(small) == {"any-1": 6453}, "that of another plane stays"
+    assert await replicas_of(small) == {"any-1": 6453}, "that of another plane stays"
 
 
 async def test_two_replicas_of_one_plane_on_one_machine_share_nothing() -> None:
@@ -133,9 +133,9 @@ async def test_a_ledger_that_was_lost_is_written_again_once_its_machine_answers(
     await small.sites["east"].kill_machine(A1)
     await settle_seats(small.plane)
     await small.sites["east"].boot_machine(A1)
-    assert await who(small) == {}
+    assert await replicas_of(small) == {}
     await settle_seats(small.plane)
-    assert await who(small) == {"east-1": 6443}
+    assert await replicas_of(small) == {"east-1": 6443}
 
 
 async def test_a_new_plane_gets_no_ports_of_one_that_nobody_has_driven_since() -> None:
@@ -148,7 +148,7 @@ async def test_a_new_plane_gets_no_ports_of_one_that_nobody_has_driven_since() -
     new = await second_plane(old)
     await carry_out(new.plane, NEW, new.world)
     assert await stored(new) == {"east-9": LAST}, "its own number's are the other's"
-    assert await who(new) == {"east-1": 6453, "east-9": LAST}
+    assert await replicas_of(new) == {"east-1": 6453, "east-9": LAST}
 
 
 async def second_plane(first: SmallPlane) -> SmallPlane:
@@ -167,7 +167,7 @@ async def test_what_a_plane_that_is_gone_left_is_let_go() -> None:
     small = await small_plane(replicas=0)
     await small.sites["east"].occupy(A1, TakenSeat(plane="gone", replica="east-1", seat=seat_at(A1, "127.1.1.1", 0)))
     await carry_out(small.plane, NEW, small.world)
-    assert await who(small) == {"east-9": 6443}
+    assert await replicas_of(small) == {"east-9": 6443}
 
 
 async def test_a_seat_is_let_go_after_all_else() -> None:
@@ -181,16 +181,16 @@ async def test_a_seat_is_let_go_after_all_else() -> None:
     delete = site.delete_volume
 
     async def deleting(machine: str, name: str) -> None:
-        seen.append(await who(small))
+        seen.append(await replicas_of(small))
         await delete(machine, name)
         raise Unavailable("deleting a volume", "the driver is told to stop")
 
     site.delete_volume = deleting  # type: ignore[method-assign]
     with pytest.raises(Unavailable):
         await carry_out(small.plane, release, small.world)
-    assert seen == [{"east-1": 6443}] == [await who(small)]
+    assert seen == [{"east-1": 6443}] == [await replicas_of(small)]
     site.delete_volume = delete  # type: ignore[method-assign]
     await carry_out(small.plane, release, small.world)
-    assert await who(small) == {}
+    assert await replicas_of(small) == {}
     assert "east-1" not in await stored(small)
     assert isinstance(small.plane.resource, ControlPlane)

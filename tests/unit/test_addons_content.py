@@ -274,10 +274,12 @@ async def test_a_chart_is_rendered_by_the_helm_on_the_path_and_its_last_words_ar
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     (found,) = await addon_sources.read(plane(wanted), wanted)
     assert found["stringData"] == {"word": "hidden-word"}
-    said = log.read_text()
-    assert said.startswith("template web /charts/web --namespace web --kube-version v1.36.3 --include-crds --no-hooks")
-    assert "hidden-word" not in said, "values are no part of what everybody sees of a process"
-    assert said.endswith("700\n")
+    arguments = log.read_text()
+    assert arguments.startswith(
+        "template web /charts/web --namespace web --kube-version v1.36.3 --include-crds --no-hooks"
+    )
+    assert "hidden-word" not in arguments, "values are no part of what everybody sees of a process"
+    assert arguments.endswith("700\n")
     fail.touch()
     with golden.raises(InvalidInput):
         await addon_sources.read(plane(wanted), wanted)

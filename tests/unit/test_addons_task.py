@@ -269,15 +269,15 @@ async def test_a_change_of_add_ons_waits_for_what_it_needs_but_not_for_ever(
         lab.now += PATIENCE / 3
 
     monkeypatch.setattr("quarterdeck.engine.background.addon_task.asyncio.sleep", sleep)
-    told: list[str] = []
+    reported: list[str] = []
 
     async def tell(error: QuarterdeckError) -> None:
-        told.append(str(error))
+        reported.append(str(error))
 
     await lab.want(addon("things", THING))
     with golden.raises(NotApplied):
         await lab.task.finish(lab.plane, asked=True, patience=PATIENCE, changed=lambda _: False, tell=tell)
-    assert len(told) == 1
+    assert len(reported) == 1
     await lab.task.finish(
         lab.plane, asked=False, patience=PATIENCE, changed=lambda _: False, tell=tell
     )  # a move is not failed by it

@@ -167,8 +167,8 @@ def test_a_bad_field_is_refused_with_its_path_and_what_to_write(spec: str, golde
 def test_a_name_of_rfc2136_must_be_in_its_zone(golden: Golden) -> None:
     tsig = "tsig: {keyName: k, secretFile: /k}"
     settings = f"mode: rfc2136, rfc2136: {{server: 127.0.0.1, zone: a.example, {tsig}}}"
-    said = problem(f"placement: {{site: a}}, endpoint: {{{settings}, name: x.b.example}}")
-    golden(said)
+    message = problem(f"placement: {{site: a}}, endpoint: {{{settings}, name: x.b.example}}")
+    golden(message)
     assert one(plane(f"placement: {{site: a}}, endpoint: {{{settings}}}")).host == "alpha.a.example"
 
 

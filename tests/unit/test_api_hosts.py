@@ -44,7 +44,7 @@ def spec_of(**spec: Any) -> SshSpec:
     return found.spec
 
 
-def said_of(**spec: Any) -> str:
+def refusal_of(**spec: Any) -> str:
     with pytest.raises(InvalidInput) as caught:
         load(document(**spec), "x")
     return caught.value.seen
@@ -139,7 +139,7 @@ def test_what_is_printed_is_read_back_as_it_was() -> None:
     ],
 )  # fmt: skip
 def test_hosts_that_cannot_be_are_refused_by_the_path_of_the_field(spec: dict[str, Any], golden: Golden) -> None:
-    golden(said_of(**spec))
+    golden(refusal_of(**spec))
 
 
 def test_a_class_with_commands_is_reattachable() -> None:

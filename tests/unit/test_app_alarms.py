@@ -83,8 +83,8 @@ async def test_alarms_whose_cause_is_gone_are_turned_off_and_an_event_says_by_wh
     assert len(left(fake)) == 2, "a plan changes nothing"
     await alarms.disarmed(home, disarming, ASKER)
     assert left(fake) == []
-    told = [each.message for each in await fake.store.events("demo") if each.reason == "AlarmDisarmed"]
-    golden(sorted(told))
+    messages = [each.message for each in await fake.store.events("demo") if each.reason == "AlarmDisarmed"]
+    golden(sorted(messages))
 
 
 async def test_corrupt_stays_while_a_member_differs_that_is_to_stay(
@@ -169,11 +169,11 @@ async def test_a_replacement_is_accepted_under_corrupt_and_any_other_move_is_not
         finding = await precondition(move)
         return finding.verdict, f"{finding.seen}; {finding.next_step}"
 
-    verdict, said = await found(replace_replicas=("east-2",))
+    verdict, message = await found(replace_replicas=("east-2",))
     assert verdict is Verdict.WARN
-    golden(said)
-    verdict, said = await found(replicas=5)
+    golden(message)
+    verdict, message = await found(replicas=5)
     assert verdict is Verdict.REFUSE
-    golden(said)
+    golden(message)
     raise_alarm(fake, AlarmKind.NOSPACE)
     assert (await found(replace_replicas=("east-2",)))[0] is Verdict.REFUSE

@@ -46,10 +46,10 @@ def seen(state: MachineState, **word: object) -> World:
     there = observe(settled(beside(settled(empty("east", 3)), "west")))
     (standby,) = there.memory.standbys
     replicas = (each if each.name == standby.name else replace(each, machine=state) for each in there.replicas)
-    said = MemberWord(
+    report = MemberWord(
         replica=standby.name, term=2, committed=9, applied=9, revision=7, learner=True, follows=False, voters=()
     )
-    return replace(there, membership=None, replicas=tuple(replicas), words=(replace(said, **word),))
+    return replace(there, membership=None, replicas=tuple(replicas), words=(replace(report, **word),))
 
 
 @pytest.fixture

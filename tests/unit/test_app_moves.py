@@ -106,7 +106,7 @@ async def test_what_was_examined_is_not_put_down_on_a_plane_that_was_changed_sin
     assert (await store.get(ControlPlane, "alpha")).spec.placement.site == "west"
 
 
-async def test_what_is_so_already_is_not_put_down(store: MemoryStore) -> None:
+async def test_a_change_that_is_already_reached_stores_no_operation(store: MemoryStore) -> None:
     there = replace(await move_of(store, "east"), needed=False)
     assert await store_request(home(store), there, ASKER) is None
     assert not await store.list(Operation)

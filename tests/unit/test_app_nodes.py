@@ -46,12 +46,12 @@ def secret_of(lab: JoiningLab, token: NewToken) -> dict[str, str]:
 
 async def test_a_token_is_a_secret_that_ends_and_lets_nodes_ask_for_a_certificate(lab: JoiningLab) -> None:
     token = await made(lab)
-    said = secret_of(lab, token)
-    ends = datetime.strptime(said.pop("expiration"), "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+    secret = secret_of(lab, token)
+    ends = datetime.strptime(secret.pop("expiration"), "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
     assert ends == token.ends
     assert abs(ends - datetime.now(UTC) - DAY) < timedelta(minutes=1)
-    assert f"{said.pop('token-id')}.{said.pop('token-secret')}" == token.token
-    assert said == {
+    assert f"{secret.pop('token-id')}.{secret.pop('token-secret')}" == token.token
+    assert secret == {
         "auth-extra-groups": GROUP,
         "description": "for rack 7",
         "usage-bootstrap-authentication": "true",
@@ -176,9 +176,9 @@ def test_commands_refuse_in_one_line_and_never_repeat_a_token(cli: Cli, golden: 
     golden(cli.refused("node", "token", "demo", "--ttl", "soon", code=2).err)
     cli.refused("node", "token", "nobody", code=3, says=("nobody",))
     whole = "abcdef.0123456789abcdef"
-    said = cli.refused("node", "token", "delete", "demo", whole, code=2)
-    golden(said.err)
-    assert "0123456789" not in said.err
+    refused = cli.refused("node", "token", "delete", "demo", whole, code=2)
+    golden(refused.err)
+    assert "0123456789" not in refused.err
     golden(cli.refused("node", "list", "demo", code=6).err)
 
 

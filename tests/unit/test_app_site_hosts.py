@@ -239,7 +239,7 @@ async def test_edges_are_told_nothing_of_one_that_cannot_be_had(
     hosts.findings = [refused("four4", "keepalived", "it is not installed", "install it")]
     with golden.raises(PreconditionFailed):
         await floats.sites.add_hosts("floats", (parsed(**host("four4", roles=["edge"])),))
-    assert hosts.told == {}
+    assert hosts.known_hosts == {}
 
 
 async def test_a_host_is_not_reached_otherwise_than_it_answers(
@@ -470,14 +470,14 @@ async def test_edges_know_of_one_more_before_it_comes(floats: Quarterdeck, hosts
     hosts.silent = set()
     await floats.sites.add_hosts("floats", (parsed(**host("four4", roles=["edge"])),))
     assert "four4" in await of_floats(floats)
-    assert hosts.told == {"one1": ["two2", "four4"], "two2": ["one1", "four4"]}
+    assert hosts.known_hosts == {"one1": ["two2", "four4"], "two2": ["one1", "four4"]}
     assert hosts.routed == {"one1", "two2"}, "it comes with the planes' load balancers"
 
 
 async def test_hosts_without_that_role_are_nothing_to_edges(floats: Quarterdeck, hosts: HostSites) -> None:
     hosts.silent = {"one1", "two2"}
     await floats.sites.add_hosts("floats", (parsed(**host("four4")),))
-    assert hosts.told == {}
+    assert hosts.known_hosts == {}
 
 
 async def test_two_edges_at_least_have_addresses_that_float(floats: Quarterdeck, golden: Golden) -> None:
@@ -490,14 +490,14 @@ async def test_an_edge_that_goes_gives_its_addresses_away_before_it_is_cleared(
     floats: Quarterdeck, hosts: HostSites, golden: Golden
 ) -> None:
     await floats.sites.add_hosts("floats", (parsed(**host("four4", roles=["edge"])),))
-    hosts.told.clear()
+    hosts.known_hosts.clear()
     hosts.silent = {"one1"}
     with golden.raises(Unavailable):
         await floats.sites.remove_host("floats", "one1")
     assert "one1" in await of_floats(floats)
     hosts.silent = set()
     await floats.sites.remove_host("floats", "one1")
-    assert (hosts.routed, hosts.cleared, hosts.told) == ({"two2"}, ["one1"], {})
+    assert (hosts.routed, hosts.cleared, hosts.known_hosts) == ({"two2"}, ["one1"], {})
     await floats.sites.add_hosts("floats", (parsed(**host("five5", roles=["edge"])),))
     hosts.silent = {"two2"}
     await floats.sites.remove_host("floats", "two2", forget=True)
@@ -513,7 +513,7 @@ async def test_an_edge_that_is_elsewhere_now_need_not_answer_where_it_was(
     assert isinstance(spec, SshSpec)
     assert {each.name: each.address for each in spec.hosts}["one1"] == "192.0.2.91"
     assert hosts.routed == {"two2"}, "what it may have there has the addresses of before"
-    assert hosts.told == {"two2": ["one1"]}
+    assert hosts.known_hosts == {"two2": ["one1"]}
     hosts.silent = {"192.0.2.92"}
     with golden.raises(Unavailable):
         await floats.sites.replace_host("floats", "one1", address="192.0.2.92", login=SshLogin())
@@ -542,7 +542,7 @@ async def test_addresses_that_float_and_edges_go_by_a_file_only_while_no_plane_i
     await floats.sites.apply(fewer, dry_run=True)
     assert hosts.routed == {"one1", "two2"}
     await floats.sites.apply(fewer)
-    assert (hosts.routed, hosts.told) == ({"two2"}, {"two2": ["four4"]})
+    assert (hosts.routed, hosts.known_hosts) == ({"two2"}, {"two2": ["four4"]})
     await floats.sites.apply(other)
     assert hosts.routed == set(), "it comes with the next plane, by the addresses of then"
 

@@ -69,8 +69,8 @@ async def test_old_increments_can_be_dropped_after_it_and_recording_goes_on(lab:
     assert len((await lab.chain()).names()) == 1
     await recorded(lab)
     await folded(lab)
-    assert [reason for _, reason in lab.told.fulls] == [FullReason.FIRST]
-    assert lab.told.gaps == []
+    assert [reason for _, reason in lab.events.fulls] == [FullReason.FIRST]
+    assert lab.events.gaps == []
     rows, _ = await lab.restored(lab.cluster.revision)
     assert rows == lab.rows(lab.cluster.revision)
 

@@ -89,7 +89,7 @@ async def difference(home: Home, backups: Backups, before: BackupMoment, after: 
     return await moment_difference(home, "alpha", cast("OpenBackups", backups), before, after)
 
 
-def told(found: MomentDifference, *, churn: bool = False) -> list[tuple[str, str]]:
+def changes_of(found: MomentDifference, *, churn: bool = False) -> list[tuple[str, str]]:
     return [(each.kind.value, str(each.path)) for each in found.changes if each.churn is churn]
 
 
@@ -99,12 +99,12 @@ def left(home: Home) -> Sequence[Path]:
 
 async def test_objects_are_told_from_records_that_programs_write_all_the_time(home: Home, backups: Backups) -> None:
     found = await difference(home, backups, backups.at(FULL), backups.at(LAST))
-    assert told(found) == [
+    assert changes_of(found) == [
         ("removed", "configmaps default/one"),
         ("changed", "nodes node-1"),
         ("added", "widgets.tests.example default/w"),
     ]
-    assert told(found, churn=True) == [
+    assert changes_of(found, churn=True) == [
         ("changed", "leases kube-node-lease/node-1"),
         ("added", "masterleases 10.0.0.1"),
         ("added", "keys /registry/odd"),
@@ -115,7 +115,7 @@ async def test_objects_are_told_from_records_that_programs_write_all_the_time(ho
 
 async def test_the_later_moment_may_come_first(home: Home, backups: Backups) -> None:
     found = await difference(home, backups, backups.at(LAST), backups.at(FULL + 1))
-    assert ("removed", "widgets.tests.example default/w") in told(found)
+    assert ("removed", "widgets.tests.example default/w") in changes_of(found)
 
 
 async def test_moments_of_one_full_backup_are_built_once_and_others_each(

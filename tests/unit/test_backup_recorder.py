@@ -45,8 +45,8 @@ async def test_every_revision_since_the_first_backup_can_be_restored(lab: Record
                 lab.cluster.delete(b"/k/%d" % (number % 3))
                 await lab.all_stored(recorder)
         await lab.all_stored(recorder)
-    assert lab.told.fulls == [(begins, FullReason.FIRST)]
-    assert (lab.told.gaps, lab.told.failures) == ([], [])
+    assert lab.events.fulls == [(begins, FullReason.FIRST)]
+    assert (lab.events.gaps, lab.events.failures) == ([], [])
     await check_all(lab, begins)
 
 
@@ -60,7 +60,7 @@ async def test_what_is_stored_is_encrypted_for_its_recipients(tmp_path: Path) ->
         await lab.all_stored(recorder)
         lab.store.away()
         lab.cluster.put(b"/secret", b"a very secret value")
-        await until(lambda: lab.told.failures)
+        await until(lambda: lab.events.failures)
         await until(lambda: [*(tmp_path / "spool/main").iterdir()])
         spooled = b"".join(path.read_bytes() for path in (tmp_path / "spool/main").iterdir())
         assert all(path.stat().st_mode & 0o077 == 0 for path in (tmp_path / "spool/main").iterdir())
@@ -87,8 +87,8 @@ async def test_a_call_of_the_store_that_fails_is_made_again(lab: RecordingLab, c
             await lab.all_stored(recorder)
             lab.cluster.write(2)
         await lab.all_stored(recorder)
-    assert lab.told.gaps == []
-    assert [reason for _, reason in lab.told.fulls] == [FullReason.FIRST]
+    assert lab.events.gaps == []
+    assert [reason for _, reason in lab.events.fulls] == [FullReason.FIRST]
     await check_all(lab, begins)
     chain = await lab.chain()
     spans = [(each.first, each.last) for each in chain.increments]
@@ -125,7 +125,7 @@ async def test_a_recorder_that_is_killed_at_any_call_is_continued_without_a_gap(
     lab.store.back()
     async with lab.recording() as second:
         await lab.all_stored(second)
-    assert lab.told.gaps == []
+    assert lab.events.gaps == []
     chain = await lab.chain()
     assert begins <= chain.fulls[0].revision <= lab.cluster.revision
     await check_all(lab, chain.fulls[0].revision)
@@ -148,9 +148,9 @@ async def test_while_the_store_is_away_changes_wait_on_the_disk_and_a_compaction
         lab.cluster.compacted = lab.cluster.revision
         lab.store.back()
         await lab.all_stored(recorder)
-        assert Side.STORE in lab.told.back
+        assert Side.STORE in lab.events.back
         await until(lambda: not [*(tmp_path / "spool/main").iterdir()])
-    assert (lab.told.gaps, len(lab.told.fulls)) == ([], 1)
+    assert (lab.events.gaps, len(lab.events.fulls)) == ([], 1)
     await check_all(lab, begins)
 
 
@@ -163,7 +163,7 @@ async def spool_pieces(lab: RecordingLab, count: int) -> None:
 
 
 def recorder_failures(lab: RecordingLab) -> set[Side]:
-    return {side for side, _, _ in lab.told.failures}
+    return {side for side, _, _ in lab.events.failures}
 
 
 def _spooled(lab: RecordingLab) -> int:
@@ -186,14 +186,16 @@ async def test_history_that_was_compacted_while_nobody_recorded_is_a_gap_and_a_n
         await lab.all_stored(recorder)
         lab.cluster.write(3)
         await lab.all_stored(recorder)
-    assert lab.told.gaps == [(ends + 1, begins - 1)]
-    assert lab.told.fulls[-1] == (begins, FullReason.HISTORY_LOST)
+    assert lab.events.gaps == [(ends + 1, begins - 1)]
+    assert lab.events.fulls[-1] == (begins, FullReason.HISTORY_LOST)
     assert (await lab.chain()).ranges("main", 0) == ((ends, ends), (begins, lab.cluster.revision))
     assert (await lab.chain()).fulls[-1].lost_from == ends + 1
-    lab.told.gaps.clear()
+    lab.events.gaps.clear()
     async with lab.recording() as recorder:
         await lab.all_stored(recorder)
-    assert lab.told.gaps == [(ends + 1, begins - 1)], "whoever was killed before telling it has it told by the next one"
+    assert lab.events.gaps == [(ends + 1, begins - 1)], (
+        "whoever was killed before telling it has it told by the next one"
+    )
     await check_all(lab, begins)
 
 
@@ -203,15 +205,15 @@ async def test_a_full_spool_is_discarded_and_etcd_is_asked_again(lab: RecordingL
     async with lab.recording() as recorder:
         await lab.all_stored(recorder)
         lab.store.away()
-        while not lab.told.discarded:
+        while not lab.events.discarded:
             lab.cluster.write(1)
             await asyncio.sleep(0.001)
         assert _spooled(lab) == 0
         lab.cluster.write(5)
         lab.store.back()
         await lab.all_stored(recorder)
-    assert (lab.told.gaps, len(lab.told.fulls)) == ([], 1)
-    assert "bytes wait for the store" in lab.told.discarded[0]
+    assert (lab.events.gaps, len(lab.events.fulls)) == ([], 1)
+    assert "bytes wait for the store" in lab.events.discarded[0]
     await check_all(lab, begins)
 
 
@@ -220,7 +222,7 @@ async def test_a_full_spool_and_a_compaction_are_a_gap_and_a_new_full_backup(lab
     async with lab.recording() as recorder:
         await lab.all_stored(recorder)
         lab.store.away()
-        while not lab.told.discarded:
+        while not lab.events.discarded:
             lab.cluster.write(1)
             await asyncio.sleep(0.001)
         lab.cluster.write(5)
@@ -229,8 +231,8 @@ async def test_a_full_spool_and_a_compaction_are_a_gap_and_a_new_full_backup(lab
         await lab.all_stored(recorder)
         lab.cluster.write(2)
         await lab.all_stored(recorder)
-    assert lab.told.fulls[-1] == (begins, FullReason.HISTORY_LOST)
-    ((first, last),) = lab.told.gaps
+    assert lab.events.fulls[-1] == (begins, FullReason.HISTORY_LOST)
+    ((first, last),) = lab.events.gaps
     assert first > 10
     assert last == begins - 1
     await check_all(lab, begins)
@@ -248,11 +250,11 @@ async def test_a_new_epoch_begins_with_a_full_backup_and_uses_nothing_of_the_one
         await lab.all_stored(recorder)
         lab.cluster.write(3)
         await lab.all_stored(recorder)
-    assert [reason for _, reason in lab.told.fulls] == [FullReason.FIRST, FullReason.EPOCH]
-    assert lab.told.gaps == []
+    assert [reason for _, reason in lab.events.fulls] == [FullReason.FIRST, FullReason.EPOCH]
+    assert lab.events.gaps == []
     chain = await lab.chain()
     assert {each.epoch for each in chain.increments} == {1}
-    await check_all(lab, lab.told.fulls[-1][0])
+    await check_all(lab, lab.events.fulls[-1][0])
 
 
 async def test_of_two_recorders_of_one_chain_one_ends_and_the_other_goes_on(lab: RecordingLab) -> None:
@@ -273,7 +275,7 @@ async def test_of_two_recorders_of_one_chain_one_ends_and_the_other_goes_on(lab:
     await lab.all_stored(recorder)
     winner.cancel()
     await asyncio.wait((winner,))
-    await check_all(lab, max(begins, lab.told.fulls[0][0]))
+    await check_all(lab, max(begins, lab.events.fulls[0][0]))
 
 
 async def test_without_the_lease_no_link_is_written(lab: RecordingLab) -> None:
@@ -302,11 +304,11 @@ async def test_a_new_version_of_etcd_leads_to_a_full_backup_beside_the_increment
     async with lab.recording() as recorder:
         await lab.all_stored(recorder)
         lab.cluster.version = "3.7.0"
-        await until(lambda: len(lab.told.fulls) == 2)
+        await until(lambda: len(lab.events.fulls) == 2)
         lab.cluster.write(3)
         await lab.all_stored(recorder)
-    assert [reason for _, reason in lab.told.fulls] == [FullReason.FIRST, FullReason.VERSION]
-    assert lab.told.gaps == []
+    assert [reason for _, reason in lab.events.fulls] == [FullReason.FIRST, FullReason.VERSION]
+    assert lab.events.gaps == []
     await check_all(lab, begins)
 
 
@@ -315,24 +317,24 @@ async def test_a_full_backup_is_due_after_a_time(lab: RecordingLab) -> None:
     begins = lab.cluster.revision
     async with lab.recording() as recorder:
         await lab.all_stored(recorder)
-        while len(lab.told.fulls) < 4:
+        while len(lab.events.fulls) < 4:
             lab.cluster.write(1)
             await lab.all_stored(recorder)
-    assert {reason for _, reason in lab.told.fulls[1:]} == {FullReason.DUE}
-    assert lab.told.gaps == []
+    assert {reason for _, reason in lab.events.fulls[1:]} == {FullReason.DUE}
+    assert lab.events.gaps == []
     await check_all(lab, begins)
 
 
 async def test_the_backup_of_a_quiet_cluster_stays_young_and_writes_nothing(lab: RecordingLab) -> None:
     async with lab.recording() as recorder:
         await lab.all_stored(recorder)
-        objects, told = len(lab.store.objects), len(lab.told.restorables)
-        await until(lambda: len(lab.told.restorables) >= told + 5)
+        objects, before = len(lab.store.objects), len(lab.events.restorables)
+        await until(lambda: len(lab.events.restorables) >= before + 5)
         assert len(lab.store.objects) == objects
-    times = [at for _, at in lab.told.restorables]
+    times = [at for _, at in lab.events.restorables]
     assert times == sorted(times)
-    assert times[-1] > times[told - 1]
-    assert {revision for revision, _ in lab.told.restorables} == {lab.cluster.revision}
+    assert times[-1] > times[before - 1]
+    assert {revision for revision, _ in lab.events.restorables} == {lab.cluster.revision}
 
 
 async def test_what_is_not_stored_yet_is_not_told_to_be_restorable(lab: RecordingLab) -> None:
@@ -341,13 +343,13 @@ async def test_what_is_not_stored_yet_is_not_told_to_be_restorable(lab: Recordin
         lab.store.away()
         lab.cluster.write(1)
         written_at = lab.now()
-        await until(lambda: lab.told.failures)
-        told = len(lab.told.restorables)
-        assert all(at <= written_at for _, at in lab.told.restorables[told:])
+        await until(lambda: lab.events.failures)
+        before = len(lab.events.restorables)
+        assert all(at <= written_at for _, at in lab.events.restorables[before:])
         lab.store.back()
         await lab.all_stored(recorder)
-        await until(lambda: lab.told.restorables[-1][1] > written_at)
-    since = {since for _, since, _ in lab.told.failures}
+        await until(lambda: lab.events.restorables[-1][1] > written_at)
+    since = {since for _, since, _ in lab.events.failures}
     assert len(since) == 1
 
 
@@ -391,12 +393,12 @@ async def test_another_member_is_asked_when_one_is_gone_and_all_is_told_when_non
             lab.cluster.start(gone)
         for gone in lab.addresses:
             lab.cluster.stop(gone.client_url)
-        await until(lambda: any("members answer" in text for _, _, text in lab.told.failures))
+        await until(lambda: any("members answer" in text for _, _, text in lab.events.failures))
         for gone in lab.addresses:
             lab.cluster.start(gone)
         lab.cluster.write(2)
         await lab.all_stored(recorder)
-        await until(lambda: Side.CLUSTER in lab.told.back)
+        await until(lambda: Side.CLUSTER in lab.events.back)
     assert recorder_failures(lab) == {Side.CLUSTER}
     await check_all(lab, begins)
 
@@ -433,7 +435,7 @@ async def test_a_spooled_piece_that_is_damaged_is_read_from_etcd_again(lab: Reco
         await lab.all_stored(recorder)
         lab.cluster.write(1)
         await lab.all_stored(recorder)
-    assert lab.told.gaps == []
+    assert lab.events.gaps == []
     await check_all(lab, begins)
 
 
@@ -459,8 +461,8 @@ async def test_whatever_happens_each_revision_is_restored_or_told_to_be_a_gap(la
     chain = await lab.chain()
     ranges = chain.ranges("main", 0)
     missing = {each for one, other in zip(ranges, ranges[1:], strict=False) for each in range(one[1] + 1, other[0])}
-    told = {each for one, last in lab.told.gaps for each in range(one, last + 1)}
-    assert missing == told
+    in_gaps = {each for one, last in lab.events.gaps for each in range(one, last + 1)}
+    assert missing == in_gaps
     assert ranges[-1][1] == lab.cluster.revision
     covered = [each for one, last in ranges for each in range(one, last + 1)]
     for revision in {covered[0], covered[-1], *lots.sample(covered, min(8, len(covered)))}:
@@ -500,7 +502,7 @@ async def test_who_waits_for_a_revision_learns_that_the_recording_has_ended(lab:
     recorder = lab.recorder()
     running = asyncio.ensure_future(recorder.run())
     waiting = asyncio.ensure_future(recorder.covered(lab.cluster.revision + 100))
-    await until(lambda: lab.told.fulls)
+    await until(lambda: lab.events.fulls)
     running.cancel()
     with pytest.raises(Unavailable, match="the recording has ended"):
         await waiting

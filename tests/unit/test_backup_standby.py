@@ -74,13 +74,13 @@ async def test_a_full_backup_comes_from_the_standby_and_increments_come_from_a_v
         lab.cluster.write(3)
         await lab.all_stored(recorder)
         recorder.renew(FullReason.DUE)
-        await until(lambda: len(lab.told.fulls) == 2)
+        await until(lambda: len(lab.events.fulls) == 2)
         lab.cluster.write(3)
         await lab.all_stored(recorder)
     assert asked(lab).snapshots == [STANDBY.client_url] * 2
     assert asked(lab).watched
     assert STANDBY.client_url not in asked(lab).watched
-    assert lab.told.gaps == []
+    assert lab.events.gaps == []
     fulls = (await lab.chain()).fulls
     assert all(each.hash is not None for each in fulls), "a voter has reported it: learners do not"
     for revision in (begins, lab.cluster.revision):
@@ -113,6 +113,6 @@ async def test_where_the_standby_lacks_an_acknowledged_write_a_follower_is_asked
     voters = [each for each in asked(lab).snapshots if each != STANDBY.client_url]
     assert len(voters) == 1
     assert not (await lab.etcd.status(voters[0])).is_leader
-    ((revision, reason),) = lab.told.fulls
+    ((revision, reason),) = lab.events.fulls
     assert revision >= newest
     assert reason is FullReason.FIRST

@@ -133,7 +133,7 @@ class VerifierLab:
             writer=writer,
             subject=self.recording.subject(),
             renew=recorder.renew,
-            told=self.reported,
+            events=self.reported,
             now=lambda: self.now,
         )
         tasks = [asyncio.create_task(recorder.run()), asyncio.create_task(verifier.run())]
@@ -186,7 +186,7 @@ async def test_a_damaged_backup_is_followed_by_a_new_full_one_which_is_verified(
         lab.recording.cluster.write(3)
         await until(lambda: lab.reported.moments, "another one passes")
         last = writer.chain.fulls[-1]
-    assert [reason for _, reason in lab.recording.told.fulls[1:]] == [FullReason.DAMAGED] * 2
+    assert [reason for _, reason in lab.recording.events.fulls[1:]] == [FullReason.DAMAGED] * 2
     assert len(lab.reported.damages) == 2
     assert lab.asked[-1][0].full == last
 

@@ -34,7 +34,7 @@ def test_an_add_on_whose_webhook_is_called_for_leases_is_warned_of(
     cli: Cli, face: FakeFace, argv: list[str], monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
     monkeypatch.setattr("quarterdeck.cli.commands.planes.detach", lambda *_: None)
-    said = cli("apply", "-f", "-", *argv, stdin=PLANE)
-    assert said.code == 0, said
-    assert WORDS in said.out
-    golden(said.out)
+    result = cli("apply", "-f", "-", *argv, stdin=PLANE)
+    assert result.code == 0, result
+    assert WORDS in result.out
+    golden(result.out)

@@ -26,7 +26,7 @@ from quarterdeck.errors import Corrupt
 
 
 @dataclass
-class Told:
+class RestoreCalls:
     """What the face was told of restores; ``plan`` is what it plans."""
 
     plan: RestorePlan = PLAN
@@ -70,8 +70,8 @@ def copied(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> Told:
-    made = Told()
+def restore_calls(monkeypatch: pytest.MonkeyPatch) -> RestoreCalls:
+    made = RestoreCalls()
 
     async def adopt(_: Restores, name: str, url: str, *, key: Path, options: Path | None = None) -> str:
         made.calls.append(("adopt", name, url, key.name, options.name if options is not None else None))
@@ -97,63 +97,71 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Told:
     "options", [("--key", "KEY"), ("--from", "s3://planes"), ("--options-file", "KEY"), ("--key", "KEY", "--dry-run")]
 )
 def test_options_of_a_lost_home_are_refused_one_without_the_other(
-    cli: Cli, told: Told, tmp_path: Path, options: tuple[str, ...], golden: Golden
+    cli: Cli, restore_calls: RestoreCalls, tmp_path: Path, options: tuple[str, ...], golden: Golden
 ) -> None:
     cli.plane("alpha")
     key = tmp_path / "backup.key"
     key.write_text("AGE-SECRET-KEY-1HUNTER2\n")
-    said = cli.refused("restore", "alpha", *(str(key) if each == "KEY" else each for each in options), code=2)
-    assert told.calls == []
-    assert "HUNTER2" not in said.err
-    golden(said.err)
+    done = cli.refused("restore", "alpha", *(str(key) if each == "KEY" else each for each in options), code=2)
+    assert restore_calls.calls == []
+    assert "HUNTER2" not in done.err
+    golden(done.err)
 
 
-def test_a_restore_says_what_is_lost_before_anybody_consents(cli: Cli, told: Told, golden: Golden) -> None:
+def test_a_restore_says_what_is_lost_before_anybody_consents(
+    cli: Cli, restore_calls: RestoreCalls, golden: Golden
+) -> None:
     cli.plane("alpha")
     asked = cli("restore", "alpha", "--to", "1040")
     assert asked.code == 4, "there is nobody to ask"
-    assert told.calls == [("plan", "alpha", "1040")]
+    assert restore_calls.calls == [("plan", "alpha", "1040")]
     golden(asked.err)
 
 
 @pytest.mark.parametrize("seen", [1040, 1041])
 def test_without_a_later_revision_nothing_that_was_observed_is_lost(
-    cli: Cli, told: Told, seen: int, golden: Golden
+    cli: Cli, restore_calls: RestoreCalls, seen: int, golden: Golden
 ) -> None:
     cli.plane("alpha")
-    told.plan = replace(PLAN, seen=seen, proof=None)
+    restore_calls.plan = replace(PLAN, seen=seen, proof=None)
     golden(cli("restore", "alpha").err)
 
 
-def test_a_moment_of_an_earlier_epoch_loses_all_that_came_later(cli: Cli, told: Told, golden: Golden) -> None:
+def test_a_moment_of_an_earlier_epoch_loses_all_that_came_later(
+    cli: Cli, restore_calls: RestoreCalls, golden: Golden
+) -> None:
     cli.plane("alpha")
-    told.plan = replace(PLAN, epoch=PLAN.from_epoch + 2, seen=1_000_000_040, proof=None)
+    restore_calls.plan = replace(PLAN, epoch=PLAN.from_epoch + 2, seen=1_000_000_040, proof=None)
     golden(cli("restore", "alpha").err)
     printed = cli("restore", "alpha", "--dry-run", "-o", "json")
     assert '"lostRevisions": null' in printed.out
 
 
 @pytest.mark.parametrize("even", [False, True])
-def test_with_consent_it_begins_and_is_followed(cli: Cli, told: Told, even: bool, golden: Golden) -> None:
+def test_with_consent_it_begins_and_is_followed(
+    cli: Cli, restore_calls: RestoreCalls, even: bool, golden: Golden
+) -> None:
     cli.plane("alpha")
     done = cli("restore", "alpha", "--yes", *(("--even-if-others-live",) if even else ()))
     assert done.code == 0
-    assert told.calls == [("plan", "alpha", "latest"), ("start", 1040, even), ("follow", "alpha")]
+    assert restore_calls.calls == [("plan", "alpha", "latest"), ("start", 1040, even), ("follow", "alpha")]
     golden(done.out)
 
 
-def test_a_dry_run_begins_nothing_and_its_result_can_be_read_by_programs(cli: Cli, told: Told, golden: Golden) -> None:
+def test_a_dry_run_begins_nothing_and_its_result_can_be_read_by_programs(
+    cli: Cli, restore_calls: RestoreCalls, golden: Golden
+) -> None:
     cli.plane("alpha")
     done = cli("restore", "alpha", "--dry-run")
     assert done.code == 0
     golden(done.out)
     result = json.loads(cli("restore", "alpha", "--dry-run", "--output", "json").out)
     assert (result["revision"], result["lostRevisions"], result["epoch"]) == (1040, 12, 1)
-    assert told.calls == [("plan", "alpha", "latest")] * 2
+    assert restore_calls.calls == [("plan", "alpha", "latest")] * 2
 
 
 def test_a_plane_whose_home_was_lost_is_brought_back_first_and_its_key_is_never_shown(
-    cli: Cli, told: Told, tmp_path: Path, golden: Golden
+    cli: Cli, restore_calls: RestoreCalls, tmp_path: Path, golden: Golden
 ) -> None:
     cli.plane("alpha")
     key, options = tmp_path / "backup.key", tmp_path / "options"
@@ -162,24 +170,24 @@ def test_a_plane_whose_home_was_lost_is_brought_back_first_and_its_key_is_never_
     given = ("--from", "s3://planes", "--key", str(key), "--options-file", str(options))
     dry = cli("restore", "alpha", *given, "--dry-run")
     adopted = ("adopt", "alpha", "s3://planes", "backup.key", "options")
-    assert (dry.code, told.calls) == (0, [adopted, ("plan", "alpha", "latest")])
+    assert (dry.code, restore_calls.calls) == (0, [adopted, ("plan", "alpha", "latest")])
     golden(dry.err)
     golden(dry.out)
-    told.calls.clear()
+    restore_calls.calls.clear()
     done = cli("restore", "alpha", *given, "--yes")
-    assert (done.code, told.calls[0], told.calls[2]) == (0, adopted, ("start", 1040, False))
-    for said in (dry, done):
-        assert "HUNTER2" not in said.out + said.err
+    assert (done.code, restore_calls.calls[0], restore_calls.calls[2]) == (0, adopted, ("start", 1040, False))
+    for each in (dry, done):
+        assert "HUNTER2" not in each.out + each.err
 
 
 def test_a_restore_as_another_plane_says_what_is_different_and_is_followed(
-    cli: Cli, copied: list[tuple[object, ...]], told: Told, golden: Golden
+    cli: Cli, copied: list[tuple[object, ...]], restore_calls: RestoreCalls, golden: Golden
 ) -> None:
     cli.plane("alpha")
     done = cli("restore", "alpha", "--as", "beta", "--site", "west", "--to", "1040", "--yes", "-o", "json")
     asked = CopyRequest(name="beta", site="west")
     assert copied == [("plan", "alpha", asked, "1040", None), ("start", "beta"), ("follow", "beta")]
-    assert told.calls == [], "the plane that was backed up is not touched"
+    assert restore_calls.calls == [], "the plane that was backed up is not touched"
     golden(done.err)
     result = json.loads(done.out)
     assert (result["name"], result["copyOf"], result["lostRevisions"]) == ("beta", "alpha", 0)
@@ -207,11 +215,11 @@ def test_a_copy_that_nobody_agrees_to_or_that_is_a_dry_run_leaves_nothing(
     [("--site", "west"), ("--endpoint", "k9s"), ("--external-controllers",), ("--as", "b", "--even-if-others-live")],
 )
 def test_options_of_another_plane_are_refused_without_it(
-    cli: Cli, copied: list[tuple[object, ...]], told: Told, options: tuple[str, ...], golden: Golden
+    cli: Cli, copied: list[tuple[object, ...]], restore_calls: RestoreCalls, options: tuple[str, ...], golden: Golden
 ) -> None:
     cli.plane("alpha")
     golden(cli.refused("restore", "alpha", *options, code=2).err)
-    assert (copied, told.calls) == ([], [])
+    assert (copied, restore_calls.calls) == ([], [])
 
 
 def test_the_help_says_what_going_on_beside_others_is_for(cli: Cli, golden: Golden) -> None:
@@ -220,7 +228,7 @@ def test_the_help_says_what_going_on_beside_others_is_for(cli: Cli, golden: Gold
     assert "otherwise two clusters take writes" in words
 
 
-def test_what_is_lost_is_listed_in_objects_for_programs(cli: Cli, told: Told) -> None:
+def test_what_is_lost_is_listed_in_objects_for_programs(cli: Cli, restore_calls: RestoreCalls) -> None:
     cli.plane("alpha")
     losses = json.loads(cli("restore", "alpha", "--dry-run", "-o", "json").out)["losses"]
     assert losses["newest"]["revision"] == 1052
@@ -228,17 +236,21 @@ def test_what_is_lost_is_listed_in_objects_for_programs(cli: Cli, told: Told) ->
     assert len(losses["objects"]) == 10, "no leases, no events"
 
 
-def test_objects_that_cannot_be_compared_keep_nobody_from_restoring(cli: Cli, told: Told, golden: Golden) -> None:
+def test_objects_that_cannot_be_compared_keep_nobody_from_restoring(
+    cli: Cli, restore_calls: RestoreCalls, golden: Golden
+) -> None:
     cli.plane("alpha")
-    told.plan = replace(PLAN, losses=Corrupt("reading data/9", "its content has changed", "use another backup"))
+    restore_calls.plan = replace(
+        PLAN, losses=Corrupt("reading data/9", "its content has changed", "use another backup")
+    )
     golden(cli("restore", "alpha").err)
     done = cli("restore", "alpha", "--yes", "--dry-run", "-o", "json")
     assert (done.code, json.loads(done.out)["losses"]) == (0, None)
 
 
-def test_the_newest_moment_loses_no_object(cli: Cli, told: Told, golden: Golden) -> None:
+def test_the_newest_moment_loses_no_object(cli: Cli, restore_calls: RestoreCalls, golden: Golden) -> None:
     cli.plane("alpha")
-    told.plan = replace(PLAN, losses=NOTHING_LOST, seen=1040)
+    restore_calls.plan = replace(PLAN, losses=NOTHING_LOST, seen=1040)
     golden(cli("restore", "alpha", "--dry-run").err)
 
 
@@ -303,13 +315,13 @@ def test_a_verification_says_what_was_compared(cli: Cli, monkeypatch: pytest.Mon
 
 
 def test_the_key_file_is_named_and_the_private_key_is_not_shown(cli: Cli) -> None:
-    said = cli("backup", "key")
-    assert said.code == 0
-    assert str(cli.home / "backup.key") in said.out
-    assert "public key: age1" in said.out
-    assert "AGE-SECRET" not in said.out + said.err
+    done = cli("backup", "key")
+    assert done.code == 0
+    assert str(cli.home / "backup.key") in done.out
+    assert "public key: age1" in done.out
+    assert "AGE-SECRET" not in done.out + done.err
     result = json.loads(cli("backup", "key", "--output", "json").out)
-    assert result["publicKey"] in said.out
+    assert result["publicKey"] in done.out
 
 
 @pytest.fixture
@@ -327,10 +339,10 @@ def test_two_moments_are_compared_in_objects_and_records_of_programs_are_counted
     differing: Cli, golden: Golden
 ) -> None:
     for options in ((), ("-o", "wide"), ("-o", "name"), ("--all",), ("--and", "1,052")):
-        said = differing("backup", "diff", "alpha", "--at", "1040", *options)
-        assert said.code == 0
-        golden(said.err)
-        golden(said.out)
+        done = differing("backup", "diff", "alpha", "--at", "1040", *options)
+        assert done.code == 0
+        golden(done.err)
+        golden(done.out)
 
 
 def test_the_difference_of_two_moments_can_be_read_by_programs(differing: Cli) -> None:
@@ -352,9 +364,9 @@ def test_the_difference_of_two_moments_can_be_read_by_programs(differing: Cli) -
 
 
 def test_a_difference_needs_a_moment(differing: Cli) -> None:
-    said = differing("backup", "diff", "alpha")
-    assert said.code == 2
-    assert "--at" in said.err
+    done = differing("backup", "diff", "alpha")
+    assert done.code == 2
+    assert "--at" in done.err
 
 
 # --- objects --------------------------------------------------------------------------------------------------------
@@ -396,9 +408,9 @@ def asked(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Asked:
 
 
 def test_an_object_is_printed_as_yaml_or_json(cli: Cli, asked: Asked, golden: Golden) -> None:
-    said = cli(*GET)
-    assert (said.code, said.err) == (0, "")
-    golden(said.out)
+    done = cli(*GET)
+    assert (done.code, done.err) == (0, "")
+    golden(done.out)
     assert json.loads(cli(*GET, "-o", "json").out) == FOUND.document
     assert asked.calls == ["get", "get"], "nothing is brought back"
 
@@ -408,10 +420,10 @@ def test_what_bringing_an_object_back_does_is_said_before_anybody_consents(
     cli: Cli, asked: Asked, plan: BringBack, golden: Golden
 ) -> None:
     asked.plan = plan
-    said = cli(*GET, "--apply")
-    assert said.code == 4, "there is nobody to ask"
+    done = cli(*GET, "--apply")
+    assert done.code == 4, "there is nobody to ask"
     assert asked.calls == ["get", "plan"]
-    golden(said.err)
+    golden(done.err)
     done = cli(*GET, "--apply", "--yes")
     assert (done.code, asked.calls[2:]) == (0, ["get", "plan", "bring back"])
     golden(done.out)
@@ -419,9 +431,9 @@ def test_what_bringing_an_object_back_does_is_said_before_anybody_consents(
 
 def test_an_object_of_which_the_plane_has_all_is_left_alone(cli: Cli, asked: Asked, golden: Golden) -> None:
     asked.plan = replace(CHANGES, changes=())
-    said = cli(*GET, "--apply")
-    assert (said.code, asked.calls) == (0, ["get", "plan"])
-    golden(said.out)
+    done = cli(*GET, "--apply")
+    assert (done.code, asked.calls) == (0, ["get", "plan"])
+    golden(done.out)
 
 
 def test_what_was_brought_back_can_be_read_by_programs(cli: Cli, asked: Asked) -> None:

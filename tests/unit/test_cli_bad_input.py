@@ -103,8 +103,8 @@ def commands(group: TyperGroup, *path: str) -> Iterator[tuple[str, ...]]:
 
 @pytest.mark.parametrize("words", list(commands(get_command(app))), ids=" ".join)  # type: ignore[arg-type]
 def test_every_command_takes_yes_for_every_question(cli: Cli, words: tuple[str, ...]) -> None:
-    said = cli(*words, "--yes", "-y", "--help")
-    assert (said.code, "<bool>" in said.out) == (0, False), said
+    result = cli(*words, "--yes", "-y", "--help")
+    assert (result.code, "<bool>" in result.out) == (0, False), result
 
 
 def test_help_shows_yes_only_for_commands_that_ask(cli: Cli) -> None:
@@ -305,8 +305,8 @@ def test_a_store_of_a_newer_version_is_left_alone(cli: Cli) -> None:
     with sqlite3.connect(path) as db:
         db.execute("UPDATE schema_version SET version = 999")
     db.close()
-    said = cli.refused("get", code=CORRUPT, says=("newer", "999"))
-    assert said.out == ""
+    result = cli.refused("get", code=CORRUPT, says=("newer", "999"))
+    assert result.out == ""
     with sqlite3.connect(path) as db:
         assert db.execute("SELECT version FROM schema_version").fetchone() == (999,)
     db.close()
@@ -378,10 +378,10 @@ def test_a_folder_of_programs_that_is_not_there_is_refused(cli: Cli) -> None:
     "argv", [("nonsense",), ("create",), ("create", "demo", "--bogus"), ("create", "demo", "--replicas", "many")]
 )
 def test_a_command_line_that_is_none_is_explained(cli: Cli, argv: tuple[str, ...]) -> None:
-    said = cli(*argv)
-    assert said.code == INVALID
-    assert "Usage: quarterdeck" in said.err
-    assert "Traceback" not in said.err
+    result = cli(*argv)
+    assert result.code == INVALID
+    assert "Usage: quarterdeck" in result.err
+    assert "Traceback" not in result.err
 
 
 def test_a_full_disk_under_the_output_is_one_line(golden: Golden) -> None:

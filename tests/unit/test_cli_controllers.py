@@ -44,9 +44,9 @@ NOBODY = replace(
 
 def test_each_set_is_a_row(cli: Cli, face: FakeFace, golden: Golden) -> None:
     face.sets = (HELD,)
-    said = cli("controllers", "list", "demo")
-    assert (said.code, said.err) == (0, "")
-    header, row = said.out.splitlines()
+    result = cli("controllers", "list", "demo")
+    assert (result.code, result.err) == (0, "")
+    header, row = result.out.splitlines()
     assert header.split("   ")[0] == "SET"
     golden(row)
     assert "2027-01-15 08:00:00Z" in row
@@ -63,27 +63,27 @@ def test_a_set_that_its_owner_does_not_run_is_told_and_the_exit_code_is_1(
         NOBODY,
         replace(HELD, name="third", manager=None, replica="", well=False),
     )
-    said = cli("controllers", "list", "demo")
-    assert said.code == 1
-    golden(said.err)
-    assert "nobody" in said.out.splitlines()[2]
-    assert "a stranger" in said.out.splitlines()[3]
+    result = cli("controllers", "list", "demo")
+    assert result.code == 1
+    golden(result.err)
+    assert "nobody" in result.out.splitlines()[2]
+    assert "a stranger" in result.out.splitlines()[3]
 
 
 def test_what_is_said_against_a_set_that_is_run_as_wanted_fails_nothing(
     cli: Cli, face: FakeFace, golden: Golden
 ) -> None:
     face.sets = (replace(HELD, why=("the clock is off",)),)
-    said = cli("controllers", "list", "demo")
-    assert said.code == 0
-    golden(said.err)
+    result = cli("controllers", "list", "demo")
+    assert result.code == 0
+    golden(result.err)
 
 
 def test_programs_read_all_there_is(cli: Cli, face: FakeFace) -> None:
     face.sets = (NOBODY,)
-    said = cli("controllers", "list", "demo", "-o", "json")
-    assert said.code == 1
-    assert json.loads(said.out) == [
+    result = cli("controllers", "list", "demo", "-o", "json")
+    assert result.code == 1
+    assert json.loads(result.out) == [
         {
             "name": "life",
             "lock": "ipam-migration",
@@ -104,13 +104,13 @@ def test_programs_read_all_there_is(cli: Cli, face: FakeFace) -> None:
 
 def test_a_plane_without_sets_says_so(cli: Cli, face: FakeFace, golden: Golden) -> None:
     face.sets = ()
-    said = cli("controllers", "list", "demo")
-    assert said.code == 0
-    golden(said.out)
+    result = cli("controllers", "list", "demo")
+    assert result.code == 0
+    golden(result.out)
     assert json.loads(cli("controllers", "list", "demo", "-o", "json").out) == []
 
 
 def test_a_plane_that_is_not_there_is_told(cli: Cli) -> None:
-    said = cli("controllers", "list", "demo")
-    assert said.code != 0
-    assert "demo" in said.err
+    result = cli("controllers", "list", "demo")
+    assert result.code != 0
+    assert "demo" in result.err

@@ -55,37 +55,37 @@ def lab(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Lab:
 
 
 def test_it_says_what_is_removed_and_how_many_voters_are_left(lab: Lab, golden: Golden) -> None:
-    said = lab.cli("etcd", "remove-member", "demo", ID, "--yes")
-    assert (said.code, said.err) == (0, ""), said
-    golden(said.out.splitlines())
+    result = lab.cli("etcd", "remove-member", "demo", ID, "--yes")
+    assert (result.code, result.err) == (0, ""), result
+    golden(result.out.splitlines())
     assert ID not in lab.members
 
 
 def test_it_asks_and_without_an_answer_nothing_is_removed(lab: Lab, golden: Golden) -> None:
-    said = lab.cli("etcd", "remove-member", "demo", ID)
-    assert said.code != 0
-    golden(said.err.splitlines())
+    result = lab.cli("etcd", "remove-member", "demo", ID)
+    assert result.code != 0
+    golden(result.err.splitlines())
     assert ID in lab.members
 
 
 def test_a_replicas_member_is_refused_with_what_to_do_instead(lab: Lab, golden: Golden) -> None:
-    said = lab.cli("etcd", "remove-member", "demo", "1001", "--yes")
-    assert (said.code, said.out) == (5, ""), said
-    golden(said.err.splitlines())
+    result = lab.cli("etcd", "remove-member", "demo", "1001", "--yes")
+    assert (result.code, result.out) == (5, ""), result
+    golden(result.err.splitlines())
     assert len(lab.members) == 4
 
 
 def test_an_id_that_is_not_listed_is_refused_with_those_that_may_be_meant(lab: Lab, golden: Golden) -> None:
-    said = lab.cli("etcd", "remove-member", "demo", "99", "--yes")
-    assert said.code != 0
-    golden(said.err.splitlines())
+    result = lab.cli("etcd", "remove-member", "demo", "99", "--yes")
+    assert result.code != 0
+    golden(result.err.splitlines())
 
 
 def test_where_the_others_would_be_no_quorum_it_is_refused(lab: Lab, golden: Golden) -> None:
     other = Member(id=0x77, peer_url="https://10.99.0.8:2380", learner=False, up=True, settled=True)
     lab.fake.etcd.cluster.nodes.append(other)
     lab.fake.etcd.cluster.stop(lab.fake.url("west-1"))
-    said = lab.cli("etcd", "remove-member", "demo", "77", "--yes")
-    assert said.code == 5, said
-    golden(said.err.splitlines())
+    result = lab.cli("etcd", "remove-member", "demo", "77", "--yes")
+    assert result.code == 5, result
+    golden(result.err.splitlines())
     assert len(lab.members) == 5

@@ -46,7 +46,7 @@ def test_a_home_is_sealed_and_unsealed_by_commands(cli: Cli, home: Path, tmp_pat
     other.write_text("a passphrase of many words\n")
     other.chmod(0o600)
     rekeyed = cli("home", "rekey", "--to", str(other), "--yes", QUARTERDECK_KEY_FILE=str(key))
-    assert "sealed anew" in rekeyed.out
+    assert "sealed again" in rekeyed.out
     says = ("by another key",)
     cli.refused("site", "list", code=PRECONDITION, says=says, QUARTERDECK_KEY_FILE=str(key))
     assert "unsealed" in cli("home", "unseal", "--yes", QUARTERDECK_KEY_FILE=str(other)).out

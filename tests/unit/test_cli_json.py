@@ -156,10 +156,10 @@ def called(lab: Cli, words: str, printed: Printed, output: str) -> str:
     if words in BEFORE:
         assert lab(*BEFORE[words], **key).code == 0
     when = (printed.when,) if printed.when else ()
-    said = lab(*words.split(), *when, *ARGUMENTS[words, printed.when], "-o", output, **key)
-    assert said.code in (0, 1, 6), said
-    assert said.out, said
-    return said.out
+    result = lab(*words.split(), *when, *ARGUMENTS[words, printed.when], "-o", output, **key)
+    assert result.code in (0, 1, 6), result
+    assert result.out, result
+    return result.out
 
 
 @pytest.mark.parametrize(("words", "printed"), CALLS)
@@ -200,9 +200,9 @@ def test_a_change_is_named_by_its_operation_and_one_without_by_what_it_changed(l
 
 
 def test_what_has_no_name_is_refused_as_any_other_word_that_is_no_choice(lab: Cli) -> None:
-    said = lab("events", "-o", "name")
-    assert said.code == 2
-    assert "'name' is not one of" in said.err
+    result = lab("events", "-o", "name")
+    assert result.code == 2
+    assert "'name' is not one of" in result.err
 
 
 def all_commands(group: TyperGroup, *path: str) -> dict[str, TyperCommand]:

@@ -55,14 +55,14 @@ def _durations(golden: Golden) -> None:
 
 
 def test_a_migration_shows_its_checks_and_its_plan_and_ends_with_a_report(lab: Lab, golden: Golden) -> None:
-    said = lab.cli("migrate", "demo", "--to", "west", "--yes")
-    assert (said.code, lab.site()) == (0, "west"), said
-    golden(said.err.splitlines()[:2])
-    golden(said.out)  # the plan comes before the report
+    result = lab.cli("migrate", "demo", "--to", "west", "--yes")
+    assert (result.code, lab.site()) == (0, "west"), result
+    golden(result.err.splitlines()[:2])
+    golden(result.out)  # the plan comes before the report
     made = lab.operations()[-1]
     assert made.spec.requested_by.endswith("(quarterdeck migrate demo)")
     assert made.status.report is not None
-    assert f"report: {Path(made.status.report).with_name('report.html')}" in said.out
+    assert f"report: {Path(made.status.report).with_name('report.html')}" in result.out
     golden(lab.cli("report", "demo").out)
 
 
@@ -74,31 +74,31 @@ def test_a_migration_that_a_check_refuses_shows_only_why(lab: Lab, golden: Golde
 
 def test_a_migration_that_would_not_end_is_refused_after_its_checks_were_shown(lab: Lab, golden: Golden) -> None:
     lab.face.forecast = DryRun(steps=(), stuck_on=(Wait("a person", "see to it"),))
-    said = lab.cli("migrate", "demo", "--to", "west", "--yes")
-    assert (said.code, said.out, lab.site()) == (5, "", "east"), "its plan is not shown"
-    golden(said.err.splitlines())
+    result = lab.cli("migrate", "demo", "--to", "west", "--yes")
+    assert (result.code, result.out, lab.site()) == (5, "", "east"), "its plan is not shown"
+    golden(result.err.splitlines())
 
 
 def test_clients_look_at_the_quiet_plane_then_at_the_move_and_its_report_has_them(lab: Lab, golden: Golden) -> None:
-    said = lab.cli("migrate", "demo", "--to", "west", "--yes", "--probe", "--baseline", "0")
-    assert (said.code, lab.site()) == (0, "west"), said
-    golden(said.err)
-    assert lab.face.probe.told == ["change", "retire pinned", "after", "stop"]
+    result = lab.cli("migrate", "demo", "--to", "west", "--yes", "--probe", "--baseline", "0")
+    assert (result.code, lab.site()) == (0, "west"), result
+    golden(result.err)
+    assert lab.face.probe.calls == ["change", "retire pinned", "after", "stop"]
     report = lab.cli("report", "demo", "-o", "json").out
     assert '"probe": {' in report
 
 
 def test_clients_may_be_those_of_a_host(lab: Lab, golden: Golden) -> None:
-    said = lab.cli("migrate", "demo", "--to", "west", "--yes", "--probe-from", "cp-1", "--baseline", "0")
-    assert (said.code, lab.face.probe.host) == (0, "cp-1"), said
-    golden(said.err)
+    result = lab.cli("migrate", "demo", "--to", "west", "--yes", "--probe-from", "cp-1", "--baseline", "0")
+    assert (result.code, lab.face.probe.host) == (0, "cp-1"), result
+    golden(result.err)
 
 
 def test_a_migration_whose_probe_ends_goes_on_and_its_report_has_none(lab: Lab) -> None:
     lab.face.probe.lost = Unavailable("probing from host rack/cp-1", "the connection to it was lost: it fell silent")
-    said = lab.cli("migrate", "demo", "--to", "west", "--yes", "--probe", "--baseline", "0")
-    assert (said.code, lab.site()) == (6, "west"), said
-    assert said.err.splitlines()[-1] == f"error: {lab.face.probe.lost}"
+    result = lab.cli("migrate", "demo", "--to", "west", "--yes", "--probe", "--baseline", "0")
+    assert (result.code, lab.site()) == (6, "west"), result
+    assert result.err.splitlines()[-1] == f"error: {lab.face.probe.lost}"
     assert lab.operations()[-1].status.phase is OperationPhase.SUCCEEDED
     assert '"probe": null' in lab.cli("report", "demo", "-o", "json").out
 
@@ -112,20 +112,20 @@ def test_an_abort_brings_the_plane_back_and_says_so(lab: Lab, golden: Golden) ->
 
     lab.cli.with_store(moving)
     golden(lab.cli.refused("abort", "demo", code=4).err)
-    said = lab.cli("abort", "demo", "--yes")
-    assert (said.code, lab.site()) == (0, "east"), said
-    golden(said.out.rstrip())
+    result = lab.cli("abort", "demo", "--yes")
+    assert (result.code, lab.site()) == (0, "east"), result
+    golden(result.out.rstrip())
     assert [each.spec.type for each in lab.operations()[1:]] == [OperationType.MIGRATE, OperationType.ABORT]
 
 
 def test_scaling_shows_its_checks_and_ends_with_a_report_of_scaling(lab: Lab, golden: Golden) -> None:
     assert lab.cli("scale", "demo", "--replicas", "5").code == 4, "there is nobody to ask"
-    said = lab.cli("scale", "demo", "--replicas", "5", "--yes")
-    assert (said.code, lab.spec().replicas) == (0, 5), said
-    golden(said.err.splitlines()[:2])
+    result = lab.cli("scale", "demo", "--replicas", "5", "--yes")
+    assert (result.code, lab.spec().replicas) == (0, 5), result
+    golden(result.err.splitlines()[:2])
     assert [each.spec.type for each in lab.operations()] == [OperationType.CREATE, OperationType.SCALE]
-    golden(said.out)
-    assert "migrat" not in said.out.replace("demo-migrate", "")
+    golden(result.out)
+    assert "migrat" not in result.out.replace("demo-migrate", "")
     (_, last) = (line.split() for line in lab.cli("history", "demo").out.splitlines()[1:])
     assert last[1:4] == ["Scale", "east/3", "east/5"]
 
@@ -149,9 +149,9 @@ def test_an_abort_takes_back_a_change_that_moves_nothing(lab: Lab, golden: Golde
     before = lab.spec()
     lab.cli.with_store(changing)
     golden(lab.cli.refused("abort", "demo", code=4).err)
-    said = lab.cli("abort", "demo", "--yes")
-    assert (said.code, lab.spec()) == (0, before), said
-    golden(said.out)
+    result = lab.cli("abort", "demo", "--yes")
+    assert (result.code, lab.spec()) == (0, before), result
+    golden(result.out)
 
 
 def with_replicas(lab: Lab, *names: str) -> None:
@@ -168,9 +168,9 @@ def with_replicas(lab: Lab, *names: str) -> None:
 def test_a_person_has_one_replica_exchanged_or_all_of_them(lab: Lab, golden: Golden) -> None:
     with_replicas(lab, "demo-2", "demo-3")
     assert lab.cli("replica", "replace", "demo", "demo-3").code == 4, "there is nobody to ask"
-    said = lab.cli("replica", "replace", "demo", "demo-3", "--yes")
-    assert (said.code, lab.spec().replace_replicas) == (0, ("demo-3",)), said
-    golden(said.out)
+    result = lab.cli("replica", "replace", "demo", "demo-3", "--yes")
+    assert (result.code, lab.spec().replace_replicas) == (0, ("demo-3",)), result
+    golden(result.out)
     again = lab.cli("replica", "replace", "demo", "demo-3", "--yes")
     assert (again.code, "to be replaced already" in again.out) == (0, True)
     assert lab.cli("replica", "replace", "demo", "--yes").code == 0
@@ -203,9 +203,9 @@ def test_a_change_that_a_check_refuses_or_that_would_not_end_changes_nothing_and
 
 
 def test_renewing_certificates_is_a_change_like_any_other(lab: Lab, golden: Golden) -> None:
-    said = lab.cli("certs", "renew", "demo", "--yes")
-    assert (said.code, lab.spec().certificates.generation) == (0, 1), said
-    golden(said.out)
+    result = lab.cli("certs", "renew", "demo", "--yes")
+    assert (result.code, lab.spec().certificates.generation) == (0, 1), result
+    golden(result.out)
     assert lab.operations()[-1].spec.type is OperationType.APPLY
 
 
@@ -233,10 +233,10 @@ def test_a_plan_of_a_file_says_what_differs_and_what_that_needs_and_changes_noth
     step = StopBalancer(site="east", why="")
     lab.face.forecast = DryRun(steps=(Forecast(step=step, voters=3, learners=0, margin=1, quorum_site="east"),))
     for argv in (("plan", "demo", "-f", str(file)), ("apply", "--dry-run", "-f", str(file))):
-        said = lab.cli(*argv)
-        assert said.code == 0, said
-        golden(said.out.splitlines()[:5])
-        golden(said.out)
+        result = lab.cli(*argv)
+        assert result.code == 0, result
+        golden(result.out.splitlines()[:5])
+        golden(result.out)
         fact = json.loads(lab.cli(*argv, "-o", "json").out)
         plane = fact["planes"][0] if "planes" in fact else fact
         assert [(each["path"], each["needs"]) for each in plane["differences"]] == [
@@ -264,9 +264,9 @@ def test_what_is_to_be_known_of_controller_sets_is_told_with_a_plan_and_when_it_
     new.write_text(text.replace("name: demo", "name: other"))
     plans = [("plan", "demo", "-f", str(file)), *(("apply", "--dry-run", "-f", str(each)) for each in (file, new))]
     for argv in (*plans, ("apply", "-f", str(file))):
-        said = lab.cli(*argv)
-        assert said.code == 0, said
-        golden(said.out)
+        result = lab.cli(*argv)
+        assert result.code == 0, result
+        golden(result.out)
     assert len(lab.spec().controller_sets) == 3
 
 

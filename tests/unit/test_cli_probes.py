@@ -7,9 +7,9 @@ import json
 import pytest
 from report_lab import probe_result, report
 from support.cli_lab import Cli
+from support.client_view import probed
 from support.fake_face import FakeFace
 from support.golden import Golden
-from support.watched import probed
 
 from quarterdeck.errors import Unavailable
 from quarterdeck.report.schema import dump
@@ -24,9 +24,9 @@ def _plane(cli: Cli) -> None:
 
 
 def test_its_result_says_from_where_was_probed(cli: Cli, face: FakeFace) -> None:
-    said = cli(*ARGV, "--from", "rack/cp-1")
-    assert (said.code, "from host rack/cp-1\n" in said.out) == (0, True), said
-    assert face.probe.told == ["look for 3.0 s", "stop"]
+    result = cli(*ARGV, "--from", "rack/cp-1")
+    assert (result.code, "from host rack/cp-1\n" in result.out) == (0, True), result
+    assert face.probe.calls == ["look for 3.0 s", "stop"]
     assert json.loads(cli(*ARGV, "--from", "rack/cp-1", "-o", "json").out)["from"] == "rack/cp-1"
     assert json.loads(cli(*ARGV, "-o", "json").out)["from"] is None
     assert "from host" not in cli(*ARGV).out
@@ -34,9 +34,9 @@ def test_its_result_says_from_where_was_probed(cli: Cli, face: FakeFace) -> None
 
 def test_a_host_that_is_lost_is_no_failure_of_the_plane(cli: Cli, face: FakeFace, golden: Golden) -> None:
     face.probe.lost = Unavailable("probing from host rack/cp-1", "the connection to it was lost: it fell silent")
-    said = cli(*ARGV, "--from", "cp-1")
-    assert (said.code, said.out) == (UNAVAILABLE, ""), said
-    golden(said.err)
+    result = cli(*ARGV, "--from", "cp-1")
+    assert (result.code, result.out) == (UNAVAILABLE, ""), result
+    golden(result.err)
 
 
 @pytest.mark.usefixtures("face")

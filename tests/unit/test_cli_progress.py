@@ -39,12 +39,12 @@ def wanted(step: SetBackends) -> BackendsMust:
 
 
 async def test_a_person_is_asked_once_for_each_thing_and_again_when_it_is_wanted_again() -> None:
-    said = io.StringIO()
-    progress = LiveProgress(Console(file=said, width=200))
+    output = io.StringIO()
+    progress = LiveProgress(Console(file=output, width=200))
     both, one = sets("demo-1", "demo-2"), sets("demo-1")
     for step in (both, both, one, one, both):
         await looked(progress, step)
-    lines = [line.split()[-1] for line in said.getvalue().splitlines() if "16443" in line]
+    lines = [line.split()[-1] for line in output.getvalue().splitlines() if "16443" in line]
     assert lines == ["demo-1", "demo-2", "demo-1", "demo-1", "demo-2"]
 
 
@@ -52,13 +52,13 @@ async def test_a_person_is_asked_once_for_each_thing_and_again_when_it_is_wanted
 def test_what_is_waited_for_is_on_a_line_of_its_own_after_a_while_where_no_terminal_shows_it(
     monkeypatch: pytest.MonkeyPatch, terminal: bool
 ) -> None:
-    said, clock = io.StringIO(), [100.0]
+    output, clock = io.StringIO(), [100.0]
     monkeypatch.setattr(progress_module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
-    progress = LiveProgress(Console(file=said, width=200, force_terminal=terminal))
+    progress = LiveProgress(Console(file=output, width=200, force_terminal=terminal))
     for words in ("a quorum", "a quorum", "a person", "a person", "a person", "a quorum", "a quorum"):
         progress.waits(f"waiting for {words}")
         clock[0] += 6.0
-    lines = [line.strip() for line in said.getvalue().splitlines() if "waiting for" in line]
+    lines = [line.strip() for line in output.getvalue().splitlines() if "waiting for" in line]
     assert [line.split("waiting for ")[1] for line in lines] == ([] if terminal else ["a person"])
     progress.waits("waiting for a quorum")
-    assert said.getvalue().count("waiting for a quorum") == (0 if terminal else 1)
+    assert output.getvalue().count("waiting for a quorum") == (0 if terminal else 1)

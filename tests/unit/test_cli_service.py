@@ -107,8 +107,8 @@ def test_systemd_understands_the_unit(user: str, tmp_path: Path) -> None:
     path = tmp_path / f"{made.name}.service"
     path.write_text(made.unit)
     done = subprocess.run(["systemd-analyze", "verify", "--man=no", path], capture_output=True, text=True, check=False)
-    said = [line for line in (done.stdout + done.stderr).splitlines() if path.name in line]
-    assert not said
+    complaints = [line for line in (done.stdout + done.stderr).splitlines() if path.name in line]
+    assert not complaints
     assert "/root" not in made.unit.replace("User=root", "")
 
 

@@ -185,7 +185,7 @@ def test_hosts_fetch_programs_themselves_where_that_is_said(cli: Cli, golden: Go
     add(cli)
     assert "fetchOnHost: false" in cli("site", "show", "rack").out
     others = THREE.replace("192.0.2", "198.51.100").replace("three", "four")
-    said = cli("site", "add", "rock", *OF_HOSTS, "--fetch-on-host", stdin=others)
-    assert said.code == 0, said
+    result = cli("site", "add", "rock", *OF_HOSTS, "--fetch-on-host", stdin=others)
+    assert result.code == 0, result
     assert "fetchOnHost: true" in cli("site", "show", "rock").out
     golden(cli.refused("site", "add", "here", "--fetch-on-host", code=INVALID).err)

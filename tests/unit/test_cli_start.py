@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from pydantic import BaseModel
 from support.cli_lab import Cli
 from support.golden import Golden
 from typer.core import TyperGroup
@@ -18,13 +19,18 @@ from typer.core import TyperGroup
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.cli.contents import PANELS, Entry
 from quarterdeck.cli.main import app
+from quarterdeck.endpoint.balancers import envoy_status
 from quarterdeck.engine.workspace.belongings import secrets_of
 from quarterdeck.engine.workspace.home import Home
+from quarterdeck.etcd import http as etcd_http
+from quarterdeck.kube import documents
 
 #: What only other commands need, and takes long to load.
 HEAVY = (
     "cryptography.x509",
     "cryptography.hazmat.primitives.ciphers",
+    "h2",
+    "hpack",
     "httpx2",
     "plotly",
     "quarterdeck.actions.carry_out",
@@ -33,12 +39,14 @@ HEAVY = (
     "quarterdeck.app.etcd",
     "quarterdeck.app.face",
     "quarterdeck.app.replicas",
+    "quarterdeck.endpoint.balancers.external",
     "quarterdeck.engine.controller_sets.declarations",
     "quarterdeck.engine.reconcile.drive",
     "quarterdeck.planner.simulated",
     "quarterdeck.probe",
     "quarterdeck.report",
     "quarterdeck.upstream",
+    "quarterdeck.yaml_text.streams",
     "rich.progress",
     "yaml",
 )
@@ -51,7 +59,6 @@ DRIVERS = (
     "google",
     "grpc",
     "h11",
-    "h2",
     "quarterdeck.actions",
     "quarterdeck.components",
     "quarterdeck.endpoint",
@@ -135,9 +142,9 @@ def test_the_help_has_a_panel_for_each_kind_of_command(cli: Cli) -> None:
 
 
 def test_every_command_is_in_the_help_and_an_unknown_one_is_told_what_is_like_it(cli: Cli, golden: Golden) -> None:
-    said = cli("--help").out
+    help_text = cli("--help").out
     for name in ("demo", "create", "status", "migrate", "probe", "history", "replica", "certs", "site", "home"):
-        assert f" {name} " in said
+        assert f" {name} " in help_text
     golden(cli("statsu").err)
     assert "list" in cli("replica", "--help").out
 
@@ -157,3 +164,14 @@ def test_a_group_without_the_name_of_a_command_is_its_most_usual_one(
 ) -> None:
     assert cli(*group, *words) == cli(*group, command, *words)
     assert "Usage: " in cli(*group, "--help").out
+
+
+def test_models_of_other_servers_are_built_when_one_answers() -> None:
+    found = [
+        f"{module.__name__}.{each.__name__}"
+        for module in (documents, etcd_http, envoy_status)
+        for each in vars(module).values()
+        if isinstance(each, type) and issubclass(each, BaseModel) and each.__module__ == module.__name__
+        if not each.model_config.get("defer_build")
+    ]
+    assert found == []

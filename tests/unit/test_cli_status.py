@@ -73,10 +73,10 @@ EVENT = Event(
 
 def test_status_says_what_a_plane_survives_and_why_not_the_rest(cli: Cli, golden: Golden) -> None:
     cli.plane()
-    said = cli("status", "demo")
-    assert said.code == 1
-    assert "survives: nothing\n" in said.out
-    golden(said.out)
+    result = cli("status", "demo")
+    assert result.code == 1
+    assert "survives: nothing\n" in result.out
+    golden(result.out)
     fact = json.loads(cli("status", "demo", "-o", "json").out)
     assert {each["failure"] for each in fact["survives"]} == {"machine", "host", "zone", "edge", "dns", "site"}
     assert all(each["answer"] != "yes" and each["reasons"] for each in fact["survives"])

@@ -167,7 +167,7 @@ def test_the_table_in_the_docs_names_each_check_and_says_what_the_units_show() -
         *("3.1.1", "3.1.2", "3.1.3", "3.2.1", "3.2.2"),
     ]
     assert list(rows) == numbers
-    assert {number for number, said in rows.items() if said == "pass"} - CHECKS.keys() <= {
+    assert {number for number, status in rows.items() if status == "pass"} - CHECKS.keys() <= {
         "1.1.2",
         "1.1.4",
         "1.1.6",

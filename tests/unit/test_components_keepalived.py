@@ -123,13 +123,13 @@ def test_its_unit_is_of_a_user_of_its_own_whatever_the_role() -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "said"),
+    ("version", "output"),
     [("2.2.7", ""), ("2.1", ""), ("3.0.1", ""), ("2.0.19", "2.0.19 is too old"), ("", "is not installed")],
 )
-def test_what_keepalived_an_edge_needs(version: str, said: str, golden: Golden) -> None:
+def test_what_keepalived_an_edge_needs(version: str, output: str, golden: Golden) -> None:
     found = not_usable(version)
     golden(found)
-    assert bool(found) == bool(said)
+    assert bool(found) == bool(output)
 
 
 class Host:
@@ -214,16 +214,16 @@ EDGE = SshHost(name="e1", address="192.0.2.1", zone="a", roles=(MachineRole.EDGE
 
 
 @pytest.mark.parametrize(
-    ("said", "checks"),
+    ("output", "checks"),
     [
         ("keepalived\t2.2.7\nip\tyes\n", []),
         ("ip\tyes\n", ["keepalived"]),
         ("keepalived\t2.0.19\n", ["keepalived", "programs"]),
     ],
 )
-def test_a_check_of_a_site_says_what_an_edge_lacks(said: str, checks: list[str]) -> None:
+def test_a_check_of_a_site_says_what_an_edge_lacks(output: str, checks: list[str]) -> None:
     settings = SshSettings(name="east", hosts=(EDGE,), floating_addresses=("198.51.100.1",))
-    facts = read_facts("asking", said, 0.0, 0.0)
+    facts = read_facts("asking", output, 0.0, 0.0)
     assert [each.finding.check for each in judge_floating(settings, EDGE, facts)] == checks
     assert not [*judge_floating(replace(settings, floating_addresses=()), EDGE, facts)]
     replicas = replace(EDGE, roles=(MachineRole.CONTROL,))

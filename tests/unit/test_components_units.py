@@ -568,8 +568,8 @@ def test_the_catalogue_says_which_certificates_and_ports_a_program_has(
     assert sorted(each.name for each in seat_ports()) == sorted(PortName)
     for component, spec in CATALOGUE.items():
         unit = build(component, but(PLANE, etcd=EVENTS))
-        said = b"\n".join(each.content for each in unit.files)
+        content = b"\n".join(each.content for each in unit.files)
         named = {each.name for each in spec.certificates}
         for name, pair in certificates.pairs.items():
-            has = pair.key in said or base64.b64encode(pair.key) in said
+            has = pair.key in content or base64.b64encode(pair.key) in content
             assert has is (name in named), f"{component}: {name}"

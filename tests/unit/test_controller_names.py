@@ -143,16 +143,16 @@ def test_what_is_off_by_itself_runs_where_it_is_named(flag: str, on: bool) -> No
 
 
 def test_a_program_says_what_it_has() -> None:
-    said = parse_help(HELP)
-    assert said == Listed(("cloud-node-controller", "node-ipam-controller", "tagging"), frozenset({"tagging"}))
+    listed = parse_help(HELP)
+    assert listed == Listed(("cloud-node-controller", "node-ipam-controller", "tagging"), frozenset({"tagging"}))
     nothing_off = HELP.replace("controllers: tagging (", "controllers:  (")
     assert parse_help(nothing_off) == Listed(("cloud-node-controller", "node-ipam-controller", "tagging"))
 
 
 def test_lines_that_were_broken_for_a_terminal_are_read_as_well() -> None:
-    said = parse_help(HELP.replace("node-ipam-controller, ", "\n          node-ipam-controller,\n     "))
-    assert said is not None
-    assert said.names == ("cloud-node-controller", "node-ipam-controller", "tagging")
+    listed = parse_help(HELP.replace("node-ipam-controller, ", "\n          node-ipam-controller,\n     "))
+    assert listed is not None
+    assert listed.names == ("cloud-node-controller", "node-ipam-controller", "tagging")
 
 
 @pytest.mark.parametrize(

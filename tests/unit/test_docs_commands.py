@@ -115,7 +115,7 @@ def trouble(line: Line) -> str:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_command_of_a_page_is_accepted(page: Path) -> None:
-    assert [said for line in lines_of(page.read_text()) if (said := trouble(line))] == []
+    assert [found for line in lines_of(page.read_text()) if (found := trouble(line))] == []
 
 
 @pytest.mark.parametrize("page", FOLLOWED, ids=lambda page: str(page.relative_to(ROOT)))
@@ -138,7 +138,7 @@ def test_a_page_that_is_followed_has_commands(page: Path) -> None:
     ],
 )
 def test_what_is_not_accepted_is_found(text: str) -> None:
-    assert [said for line in lines_of(text) if (said := trouble(line))]
+    assert [found for line in lines_of(text) if (found := trouble(line))]
 
 
 @pytest.mark.parametrize(

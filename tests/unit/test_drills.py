@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from model.seen import Seen, dead, seen, voters_at
+from model.observations import Seen, dead, seen, voters_at
 from model.stories import led_by
 from pydantic import ValidationError
 from support.golden import Golden
@@ -73,8 +73,8 @@ def test_a_manager_is_on_no_machine_and_planes_run_on_without_it(golden: Golden)
     aimed = struck(Fail.MANAGER)
     assert (aimed.manager, aimed.machines, struck(Fail.UNIT).manager) == (True, frozenset(), False)
     assert answers_to(Fail.MANAGER) == ()
-    (said,) = dangers({"demo": (view(ground().world), aimed.loss)}, orphaned=True)
-    golden(said)
+    (danger,) = dangers({"demo": (view(ground().world), aimed.loss)}, orphaned=True)
+    golden(danger)
 
 
 def test_each_drill_strikes_another_replica_unless_one_is_named() -> None:
@@ -203,8 +203,8 @@ def test_a_full_disk_costs_the_members_on_its_machine(golden: Golden) -> None:
     assert aimed.hits == (Hit(machine="east-b1", kind=FaultKind.FILL_DISK),)
     assert (aimed.spares, aimed.loss.replicas) == (False, {"east-2"})
     down = ground(*voters_at("east", 2), dead("east-3"))
-    (said,) = dangers({"demo": (view(down.world), aim(down, Wish(fail=Fail.DISK_FULL, replica="east-1")).loss)})
-    golden(said)
+    (danger,) = dangers({"demo": (view(down.world), aim(down, Wish(fail=Fail.DISK_FULL, replica="east-1")).loss)})
+    golden(danger)
 
 
 def test_a_slow_disk_is_found_by_a_manager_and_a_leader_that_has_one_is_still_followed() -> None:
@@ -262,15 +262,15 @@ def test_whoever_else_has_something_there_counts_too(golden: Golden) -> None:
 def test_a_member_that_is_down_makes_another_ones_failure_a_danger(golden: Golden) -> None:
     here = ground(*voters_at("east", 2), dead("east-3"))
     aimed = aim(here, Wish(fail=Fail.MACHINE, replica="east-1"))
-    (said,) = dangers({"demo": (view(here.world), aimed.loss)}, dns=False)
-    golden(said)
+    (danger,) = dangers({"demo": (view(here.world), aimed.loss)}, dns=False)
+    golden(danger)
 
 
 def test_what_is_not_known_to_be_survived_is_a_danger_as_well(golden: Golden) -> None:
     here = ground(*voters_at("east", 2), replace(Seen("east-3"), lag=None))
     aimed = aim(here, Wish(fail=Fail.MACHINE, replica="east-1"))
-    (said,) = dangers({"demo": (view(here.world), aimed.loss)}, dns=False)
-    golden(said)
+    (danger,) = dangers({"demo": (view(here.world), aimed.loss)}, dns=False)
+    golden(danger)
 
 
 @pytest.mark.parametrize(
@@ -323,11 +323,14 @@ def test_what_was_over_before_a_look_was_never_detected_and_what_is_not_over_has
 
 def test_what_a_manager_alone_can_tell_is_found_once_it_does() -> None:
     slow = frozenset({"the disk is slow"})
-    course = [*looks((10.5, False), (11.0, True)), Sight(at=42.0, done=True, troubles=slow, told=slow, survives=WELL)]
+    course = [
+        *looks((10.5, False), (11.0, True)),
+        Sight(at=42.0, done=True, troubles=slow, reported=slow, survives=WELL),
+    ]
     assert judgement.detected(BEFORE, course, 10.0) == pytest.approx(0.5)
-    assert judgement.told(BEFORE, course, 10.0) == pytest.approx(32.0)
-    assert judgement.told(replace(BEFORE, told=slow), course, 10.0) is None
-    assert judgement.told(BEFORE, course[:2], 10.0) is None
+    assert judgement.reported(BEFORE, course, 10.0) == pytest.approx(32.0)
+    assert judgement.reported(replace(BEFORE, reported=slow), course, 10.0) is None
+    assert judgement.reported(BEFORE, course[:2], 10.0) is None
 
 
 def test_a_plane_is_as_before_when_nothing_is_left_and_no_trouble_is_new() -> None:
@@ -339,17 +342,17 @@ def test_a_plane_is_as_before_when_nothing_is_left_and_no_trouble_is_new() -> No
 
 
 def test_clients_are_served_again_with_the_first_answer_after_the_last_failure() -> None:
-    def told(*found: tuple[float, bool]) -> list[Answered]:
+    def answers(*found: tuple[float, bool]) -> list[Answered]:
         return [Answered(sent=at - 0.6, at=at, ok=ok) for at, ok in found]
 
-    course = told((9.0, False), (10.1, True), (10.4, False), (10.5, True), (11.0, False), (11.3, True), (12.0, True))
+    course = answers((9.0, False), (10.1, True), (10.4, False), (10.5, True), (11.0, False), (11.3, True), (12.0, True))
     assert judgement.served_again(course, 10.0) == pytest.approx(1.3)
     assert judgement.last_failure(course, 10.0) == pytest.approx(1.0)
-    assert judgement.served_again(told((9.0, False), (10.1, True)), 10.0) == 0.0
-    assert judgement.last_failure(told((9.0, False)), 10.0) is None
+    assert judgement.served_again(answers((9.0, False), (10.1, True)), 10.0) == 0.0
+    assert judgement.last_failure(answers((9.0, False)), 10.0) is None
     assert judgement.last_failed_sent(course, 10.0) == pytest.approx(0.4)
-    assert judgement.last_failed_sent(told((10.5, False)), 10.0) is None, "it was under way"
-    assert judgement.served_again(told((10.1, True), (10.4, False)), 10.0) is None
+    assert judgement.last_failed_sent(answers((10.5, False)), 10.0) is None, "it was under way"
+    assert judgement.served_again(answers((10.1, True), (10.4, False)), 10.0) is None
 
 
 def test_a_lost_write_a_missed_event_and_a_plane_that_is_not_as_before_fail_a_drill(golden: Golden) -> None:
@@ -358,30 +361,30 @@ def test_a_lost_write_a_missed_event_and_a_plane_that_is_not_as_before_fail_a_dr
     sought = Detection(sought="a member with other data")
     golden(judgement.verdict(Fail.CORRUPT, sought, **well))  # type: ignore[arg-type]
     assert judgement.verdict(Fail.CORRUPT, sought, **{**well, "detected_after": 0.5}) == ""  # type: ignore[arg-type]
-    for worse, said in (
+    for worse, words in (
         ({"lost": 1}, "1 acknowledged write was lost"),
         ({"missed": 2}, "2 events were missed"),
         ({"audited": False}, "could not be read"),
         ({"redundant_after": None}, "has not recovered to its state before machine failed"),
     ):
-        assert said in judgement.verdict(Fail.MACHINE, Detection(), **{**well, **worse})  # type: ignore[arg-type]
+        assert words in judgement.verdict(Fail.MACHINE, Detection(), **{**well, **worse})  # type: ignore[arg-type]
 
 
-def test_what_no_look_shows_at_once_must_be_found_by_whoever_is_there_for_it_in_the_time_that_it_takes(
+def test_a_slow_disk_must_be_reported_by_the_manager_where_there_is_one(
     golden: Golden,
 ) -> None:
     def sought(fail: Fail, *, hold: float = hold_of(Fail.SLOW_DISK), manager: str = "me", known: bool = False) -> str:
         return finding(fail, hold=hold, manager=manager, known=known).sought
 
-    assert [each for each in Fail if finding(each, hold=HOLD, manager="", known=False).told] == [Fail.SLOW_DISK]
+    assert [each for each in Fail if finding(each, hold=HOLD, manager="", known=False).by_report] == [Fail.SLOW_DISK]
     golden(sought(Fail.CORRUPT))
     golden(sought(Fail.SLOW_DISK))
     assert [sought(fail) for fail in Fail if fail not in (Fail.CORRUPT, Fail.SLOW_DISK)] == [""] * (len(Fail) - 2)
     assert sought(Fail.SLOW_DISK, hold=HOLD) == "", "it is over before a manager has read twice"
     assert sought(Fail.SLOW_DISK, known=True) == ""
     assert sought(Fail.SLOW_DISK, manager="") == ""
-    (said,) = finding(Fail.SLOW_DISK, hold=HOLD, manager="", known=False).notes
-    golden(said)
+    (note,) = finding(Fail.SLOW_DISK, hold=HOLD, manager="", known=False).notes
+    golden(note)
 
 
 # When it is due
@@ -433,16 +436,16 @@ def test_a_schedule_that_makes_no_sense_is_refused(wrong: dict[str, str]) -> Non
 
 
 def test_the_condition_says_when_each_was_last_proven(golden: Golden) -> None:
-    def told(*drills: Drill) -> tuple[ConditionStatus, str]:
+    def summary(*drills: Drill) -> tuple[ConditionStatus, str]:
         return proven((WEEK,), drills, NOW)[:2]
 
-    assert told() == (ConditionStatus.UNKNOWN, "NotProven")
-    assert told(drill(Fail.MACHINE, timedelta(days=1))) == (ConditionStatus.TRUE, "Proven")
-    assert told(drill(Fail.MACHINE, timedelta(days=15))) == (ConditionStatus.FALSE, "Overdue")
+    assert summary() == (ConditionStatus.UNKNOWN, "NotProven")
+    assert summary(drill(Fail.MACHINE, timedelta(days=1))) == (ConditionStatus.TRUE, "Proven")
+    assert summary(drill(Fail.MACHINE, timedelta(days=15))) == (ConditionStatus.FALSE, "Overdue")
     failed = drill(Fail.MACHINE, timedelta(days=1), DrillPhase.FAILED)
-    assert told(drill(Fail.MACHINE, timedelta(days=2)), failed) == (ConditionStatus.FALSE, "DrillFailed")
+    assert summary(drill(Fail.MACHINE, timedelta(days=2)), failed) == (ConditionStatus.FALSE, "DrillFailed")
     running = drill(Fail.MACHINE, timedelta(0), DrillPhase.RUNNING)
-    assert told(drill(Fail.MACHINE, timedelta(days=2)), running) == (ConditionStatus.TRUE, "Proven")
+    assert summary(drill(Fail.MACHINE, timedelta(days=2)), running) == (ConditionStatus.TRUE, "Proven")
     golden(proven((WEEK, NIGHT), [failed], NOW)[2])
 
 

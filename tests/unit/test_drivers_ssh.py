@@ -34,9 +34,9 @@ async def home(tmp_path: Path) -> AsyncIterator[Home]:
 
 def test_what_is_not_said_of_a_login_is_left_to_ssh() -> None:
     assert login_of(SshLogin(), "192.0.2.1") == Login(host="192.0.2.1")
-    said = SshLogin(host="cp1", port=2222, user="admin", identity_file="~/.ssh/id")
+    settings = SshLogin(host="cp1", port=2222, user="admin", identity_file="~/.ssh/id")
     identity = str(Path("~/.ssh/id").expanduser())
-    assert login_of(said, "192.0.2.1") == Login(host="cp1", port=2222, user="admin", identity=identity)
+    assert login_of(settings, "192.0.2.1") == Login(host="cp1", port=2222, user="admin", identity=identity)
 
 
 def test_machines_of_hosts_are_called_as_the_driver_calls_them() -> None:

@@ -90,10 +90,10 @@ def test_there_is_a_reason_for_each_output() -> None:
 @pytest.mark.parametrize("name", REASONS)
 def test_a_real_program_says_why_it_ended(name: str) -> None:
     exit_code, reason = REASONS[name]
-    said = why_it_ended((OUTPUTS / f"{name}.txt").read_text(), exit_code)
-    assert said.startswith(f"exit code {exit_code}: ")
-    assert reason in said
-    assert "\n" not in said
+    found = why_it_ended((OUTPUTS / f"{name}.txt").read_text(), exit_code)
+    assert found.startswith(f"exit code {exit_code}: ")
+    assert reason in found
+    assert "\n" not in found
 
 
 @pytest.mark.parametrize("name", REASONS)
@@ -264,8 +264,8 @@ def test_a_program_that_wrote_nothing_is_told_by_how_it_ended(exit_code: int | N
 
 
 def test_a_long_reason_is_cut() -> None:
-    said = last_reason("Error: " + "x" * 10_000)
-    assert (len(said), said[-3:]) == (400, "...")
+    found = last_reason("Error: " + "x" * 10_000)
+    assert (len(found), found[-3:]) == (400, "...")
 
 
 async def test_a_unit_says_why_it_does_not_run_and_one_that_runs_says_nothing_of_the_kind(golden: Golden) -> None:

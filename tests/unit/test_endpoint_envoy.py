@@ -43,8 +43,8 @@ class Envoy:
         if "stats" in path:
             return Answer(200, b'{"stats": []}')
         files = self.site._machines[EDGE].files
-        told = next(json.loads(each.content) for path, each in files.items() if path.name == "backends.json")
-        named = [each["endpoint"] for each in told["resources"][0]["endpoints"][0]["lb_endpoints"]]
+        document = next(json.loads(each.content) for path, each in files.items() if path.name == "backends.json")
+        named = [each["endpoint"] for each in document["resources"][0]["endpoints"][0]["lb_endpoints"]]
         hosts = [{**each, "health_status": {}} for each in named]
         return Answer(200, json.dumps({"cluster_statuses": [{"name": "apiservers", "host_statuses": hosts}]}).encode())
 
@@ -235,7 +235,7 @@ async def test_clients_of_a_promoted_address_wait_before_their_load_balancer_goe
     """Those who are not connected yet first: whoever has just connected sends its request, and has the answer. The
     others are told by the end of their connections.
     """
-    said: list[str] = []
+    calls: list[str] = []
     plain = replace(edge.balancer, floating=None)
     await plain.apply(BACKENDS)
     await edge.site.start_unit(EDGE, UnitSpec(name="demo-keepalived", argv=("/vrrp",)))
@@ -244,20 +244,20 @@ async def test_clients_of_a_promoted_address_wait_before_their_load_balancer_goe
         there = {each.name for each in await edge.site.units(EDGE) if each.state is UnitState.RUNNING}
         assert {"demo-envoy", "demo-keepalived"} <= there
         assert (machine, unit, seconds > 5.0) == (EDGE, "demo-keepalived", True)
-        said.append("all wait")
+        calls.append("all wait")
 
     async def new_wait(*_: object) -> None:
-        said.append("new ones wait")
+        calls.append("new ones wait")
 
     async def goes(site: FakeSite, machine: str, unit: str) -> None:
-        said.append(unit)
+        calls.append(unit)
 
     monkeypatch.setattr(envoy, "pause_clients", waits)
     monkeypatch.setattr(envoy, "pause_new_clients", new_wait)
     monkeypatch.setattr(envoy, "_REQUEST", 0.0)
     monkeypatch.setattr(FakeSite, "remove_unit", goes)
     await replace(plain, promoted="demo-keepalived").remove()
-    assert said == ["new ones wait", "all wait", "demo-envoy", "demo-keepalived"]
+    assert calls == ["new ones wait", "all wait", "demo-envoy", "demo-keepalived"]
 
 
 @pytest.mark.parametrize("last", ["install", "start_unit"])

@@ -35,7 +35,7 @@ class Machines:
     states: dict[str, UnitState] = field(default_factory=dict)
     served: dict[str, str] = field(default_factory=dict)
     held: dict[str, bool] = field(default_factory=dict)
-    said: dict[str, str] = field(default_factory=dict)
+    logged: dict[str, str] = field(default_factory=dict)
     off: set[str] = field(default_factory=set)
     deaf: set[str] = field(default_factory=set)
     done: list[tuple[str, str]] = field(default_factory=list)
@@ -57,10 +57,10 @@ class Machines:
         milliseconds, number = map(int, file.content.split())
         self.held[machine] = milliseconds > 0
         if machine not in self.deaf:
-            self.said[machine] = f"something else\n{held_line(number)}\n"
+            self.logged[machine] = f"something else\n{held_line(number)}\n"
 
     async def logs(self, machine: str, unit: str, *, lines: int) -> str:
-        return self.said.get(machine, "")
+        return self.logged.get(machine, "")
 
     async def start_unit(self, machine: str, spec: UnitSpec) -> None:
         self._require(machine)

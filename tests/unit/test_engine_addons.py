@@ -85,21 +85,21 @@ async def test_what_was_read_for_a_plan_is_what_is_asked_for(home: Home, tmp_pat
     file.write_text(text(config_map("dns", shown="yes")))
     made = new_control_plane("demo", site="east")
     wanted = with_spec(made, addons=(Addon(name="dns", file=file),))
-    shown, told = await compared_addons(home, None, wanted)
+    shown, findings = await compared_addons(home, None, wanted)
     file.write_text("no YAML: [")
     await operations.create(home, wanted, ASKER, shown)
     now = await plane(home)
     assert addons.contents_of(await addons.stored(home.store, now, now.status.addon_manifests)) == shown
-    assert len(told) == 1
+    assert len(findings) == 1
 
     file.write_text(text(config_map("dns", shown="more")))
-    anew = with_status(now, addon_manifests="")
-    more, told = await compared_addons(home, now, anew)
+    again = with_status(now, addon_manifests="")
+    more, findings = await compared_addons(home, now, again)
     file.unlink()
-    await operations.change(home, anew, OperationType.APPLY, ASKER, more)
+    await operations.change(home, again, OperationType.APPLY, ASKER, more)
     now = await plane(home)
     assert addons.contents_of(await addons.stored(home.store, now, now.status.addon_manifests)) == more != shown
-    assert len(told) == 1
+    assert len(findings) == 1
 
 
 async def test_a_plane_whose_add_on_cannot_be_read_is_not_created(home: Home, tmp_path: Path, golden: Golden) -> None:

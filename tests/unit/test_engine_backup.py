@@ -304,10 +304,10 @@ async def test_increments_are_joined_beside_the_recording_and_damaged_ones_are_t
     chain = await lab.chain()
     assert chain.increments[0].stored.name == damaged
     assert chain.ranges("main", 0)[0][1] == lab.cluster.revision
-    (told,) = [each for each in lab.state.happened if each.reason is EventReason.BACKUP_UNREADABLE]
+    (event,) = [each for each in lab.state.happened if each.reason is EventReason.BACKUP_UNREADABLE]
     golden.hide(r"alpha/\S+/data/[^:\s]+", "OBJECT")
     golden.hide(r"\d+ bytes, \d+ were", "SIZE bytes, SIZE were")
-    golden(told.message)
+    golden(event.message)
 
 
 async def test_many_increments_are_folded_without_asking_etcd_and_recording_goes_on(
@@ -457,9 +457,9 @@ async def test_the_condition_says_how_backups_go(
     plane, state = await backed_up(), BackupState(now=lambda: NOW)
     happens(state)
     await ReportBackups(state=state).turn(plane, WORLD)
-    (told,) = conditions(plane)
-    assert (told.status, told.reason) == (status, reason)
-    golden(told.message)
+    (condition,) = conditions(plane)
+    assert (condition.status, condition.reason) == (status, reason)
+    golden(condition.message)
 
 
 async def test_a_plane_without_backups_has_no_condition() -> None:

@@ -40,7 +40,7 @@ def seen(plane: Plane, *silent: str) -> World:
     return World(slots=(), memory=plane.memory, now=0.0, replicas=facts)
 
 
-def told(plane: Plane) -> tuple[str, str, str]:
+def condition(plane: Plane) -> tuple[str, str, str]:
     found = find_condition(plane.resource.status.conditions, ConditionType.CLOCKS_SYNCHRONIZED)
     assert found is not None
     return found.status, found.reason, found.message
@@ -50,17 +50,17 @@ async def test_a_clock_that_is_off_is_told_with_its_machine_until_it_is_set(gold
     clocks = Clocks({"m-east-2": -MOST_SKEW - 1, "m-west-1": MOST_SKEW})
     plane, task = await opened(clocks), WatchClocks(every=0.0)
     await task.turn(plane, seen(plane))
-    golden(told(plane))
+    golden(condition(plane))
     clocks.ahead.clear()
     await task.turn(plane, seen(plane))
-    assert told(plane) == ("True", "Synchronized", "")
+    assert condition(plane) == ("True", "Synchronized", "")
 
 
 async def test_machines_that_do_not_answer_say_nothing_and_clocks_are_read_seldom() -> None:
     clocks = Clocks({"m-east-2": None, "m-west-1": 3600.0})
     plane, task = await opened(clocks), WatchClocks()
     await task.turn(plane, seen(plane, "west-1"))
-    assert told(plane) == ("True", "Synchronized", "")
+    assert condition(plane) == ("True", "Synchronized", "")
     assert clocks.asked == 2
     await task.turn(plane, seen(plane))
     assert clocks.asked == 2

@@ -40,7 +40,7 @@ def of(found: tuple[Condition, ...]) -> dict[str, str]:
     return {each.type: each.status.value for each in found}
 
 
-def said(found: tuple[Condition, ...], kind: str) -> str:
+def message_of(found: tuple[Condition, ...], kind: str) -> str:
     return next(each.message for each in found if each.type == kind)
 
 
@@ -54,13 +54,13 @@ def test_nothing_is_known_of_a_plane_that_nobody_has_looked_at() -> None:
     found = unseen(1.0)
     assert of(found) == dict.fromkeys(KINDS, "Unknown")
     settled = look(found)
-    told = {
+    expected = {
         ConditionType.READY: "True",
         ConditionType.AVAILABLE: "True",
         ConditionType.RECONCILING: "False",
         ConditionType.STALLED: "False",
     }
-    assert of(settled) == {**told, ConditionType.CONTROLLERS_LEAD: "Unknown"}, "no apiserver was asked for leases"
+    assert of(settled) == {**expected, ConditionType.CONTROLLERS_LEAD: "Unknown"}, "no apiserver was asked for leases"
     assert {each.observed_generation for each in settled} == {3}
 
 
@@ -83,7 +83,7 @@ def test_available_is_what_the_last_look_saw_and_unknown_where_it_saw_nothing() 
 def test_what_is_waited_for_is_said_and_stays_said_while_steps_are_taken(golden: Golden) -> None:
     waits = look(plan=Plan(waiting=(Wait("learner a-2 to catch up: 12,345 entries behind", "see to it"),)))
     assert (of(waits)[ConditionType.READY], of(waits)[ConditionType.RECONCILING]) == ("False", "True")
-    golden(said(waits, ConditionType.RECONCILING))
+    golden(message_of(waits, ConditionType.RECONCILING))
     less = look(waits, plan=Plan(waiting=(Wait("learner a-2 to catch up: 17 entries behind", "see to it"),)))
     assert not turned(waits, less)
     assert not reworded(waits, less), "a number alone is no news"
@@ -97,8 +97,8 @@ def test_a_plane_that_needs_a_person_is_stalled(golden: Golden) -> None:
     waiting = Plan(waiting=(Wait("the record", "see to it"),))
     assert of(look((), WELL, waiting, "a record is up to a person"))[ConditionType.STALLED] == "True"
     alarmed = replace(WELL, membership=Membership(members=(), leader=None, alarms=("memberID:1 alarm:CORRUPT",)))
-    so = said(look(world=replace(alarmed, plane_name="alpha")), ConditionType.STALLED)
-    golden(so)
+    message = message_of(look(world=replace(alarmed, plane_name="alpha")), ConditionType.STALLED)
+    golden(message)
     failed = stalled(look(plan=BUSY), "the key file is gone", generation=3, now=5.0)
     assert (of(failed)[ConditionType.RECONCILING], of(failed)[ConditionType.STALLED]) == ("False", "True")
     assert of(look(failed, plan=BUSY))[ConditionType.STALLED] == "False", "who drives next goes on"
@@ -108,10 +108,10 @@ def test_a_plane_whose_etcd_authenticates_is_stalled_whichever_cluster_it_is(gol
     refuses = Membership(members=(), leader=None, alarms=("memberID:1 alarm:CORRUPT",), authenticates=True)
     main = look(world=replace(WELL, plane_name="alpha", membership=refuses))
     assert [each.reason for each in main if each.type == ConditionType.STALLED] == ["AuthenticationEnabled"]
-    golden(said(main, ConditionType.STALLED))
+    golden(message_of(main, ConditionType.STALLED))
     there = ClusterMemory(epoch=1, bootstrap=("a-1",))
     events = replace(WELL, events_membership=refuses, memory=replace(WELL.memory, events=there))
-    golden(said(look(world=events), ConditionType.STALLED))
+    golden(message_of(look(world=events), ConditionType.STALLED))
 
 
 def test_a_plane_without_room_in_etcd_needs_a_person_only_where_the_quota_is_too_small(golden: Golden) -> None:
@@ -121,13 +121,13 @@ def test_a_plane_without_room_in_etcd_needs_a_person_only_where_the_quota_is_too
     assert of(look(world=raised))[ConditionType.STALLED] == "False"
     tried = Full(since=0.0, revision=7, compacted=True, defragmented=("a-1",))
     hopeless = replace(raised, memory=replace(WELL.memory, full=tried))
-    golden(said(look(world=hopeless), ConditionType.STALLED))
+    golden(message_of(look(world=hopeless), ConditionType.STALLED))
     events = replace(
         WELL,
         events_membership=raised.membership,
         memory=replace(WELL.memory, events=ClusterMemory(epoch=1, bootstrap=("a-1",), full=tried)),
     )
-    assert "(raise spec.etcd.events.quotaBytes)" in said(look(world=events), ConditionType.STALLED)
+    assert "(raise spec.etcd.events.quotaBytes)" in message_of(look(world=events), ConditionType.STALLED)
 
 
 def test_a_voter_that_belongs_to_no_replica_needs_a_person_who_is_told_how_to_remove_it(golden: Golden) -> None:
@@ -139,7 +139,7 @@ def test_a_voter_that_belongs_to_no_replica_needs_a_person_who_is_told_how_to_re
     world = replace(WELL, membership=Membership(members=(own, stray), leader="a-1"))
     found = look(world=world)
     assert next(each.reason for each in found if each.type == ConditionType.STALLED) == "UnknownMember"
-    golden(said(found, ConditionType.STALLED))
+    golden(message_of(found, ConditionType.STALLED))
     learns = replace(world, membership=Membership(members=(own, replace(stray, learner=True)), leader="a-1"))
     assert of(look(world=learns))[ConditionType.STALLED] == "False", "a learner is removed without being asked for"
 
@@ -154,17 +154,17 @@ def test_a_plane_that_went_back_from_what_is_wanted_is_not_ready_however_quiet_i
         ConditionType.STALLED: "True",
         ConditionType.CONTROLLERS_LEAD: "Unknown",
     }
-    golden(said(found, ConditionType.STALLED))
+    golden(message_of(found, ConditionType.STALLED))
     assert of(look(world=replace(WELL, memory=memory, revision="a-newer")))[ConditionType.READY] == "True"
 
 
 def test_why_it_is_stalled_is_said_of_the_spec_of_now_alone(golden: Golden) -> None:
     plane = new_control_plane("demo", site="east")
     failed = stalled((), "the key file is gone", generation=plane.metadata.generation, now=5.0)
-    said = with_status(plane, conditions=failed)
-    golden(why_stalled(said))
-    newer = said.metadata.model_copy(update={"generation": said.metadata.generation + 1})
-    assert why_stalled(said.model_copy(update={"metadata": newer})) == ""
+    stalled_plane = with_status(plane, conditions=failed)
+    golden(why_stalled(stalled_plane))
+    newer = stalled_plane.metadata.model_copy(update={"generation": stalled_plane.metadata.generation + 1})
+    assert why_stalled(stalled_plane.model_copy(update={"metadata": newer})) == ""
     assert why_stalled(plane) == ""
 
 
@@ -187,7 +187,7 @@ def test_a_plane_with_an_edge_that_takes_no_part_is_degraded_and_serves(golden: 
     world = replace(WELL, balancers=(replace(SERVES, edges=edges),))
     found = look(world=world, plan=BUSY)
     assert next(each.reason for each in found if each.type == ConditionType.READY) == "Degraded"
-    golden(said(found, ConditionType.READY))
+    golden(message_of(found, ConditionType.READY))
     assert of(found)[ConditionType.AVAILABLE] == "True"
 
 
@@ -195,7 +195,7 @@ def test_a_plane_with_a_replica_that_is_dead_is_degraded_and_says_which(golden: 
     memory = replace(WELL.memory, down=(("a-2", 0.0),), condemned=(Condemned(replica="a-3", why="dead", since=0.0),))
     found = look(world=replace(WELL, memory=memory), plan=Plan(waiting=(Wait("a-2 to be back", "see to it"),)))
     assert next(each.reason for each in found if each.type == ConditionType.READY) == "Degraded"
-    golden(said(found, ConditionType.READY))
+    golden(message_of(found, ConditionType.READY))
     assert of(look(world=replace(WELL, memory=memory)))[ConditionType.READY] == "True", "what is left of a-3 is no harm"
 
 
@@ -206,7 +206,7 @@ def test_a_plane_whose_controllers_nobody_leads_is_as_wanted_and_not_ready() -> 
     assert (of(well)[ConditionType.READY], of(well)[ConditionType.CONTROLLERS_LEAD]) == ("True", "True")
     ill = look(world=replace(WELL, leading=(led, unled)))
     assert (of(ill)[ConditionType.READY], of(ill)[ConditionType.CONTROLLERS_LEAD]) == ("False", "False")
-    assert said(ill, ConditionType.READY) == said(ill, ConditionType.CONTROLLERS_LEAD) == unled.trouble
+    assert message_of(ill, ConditionType.READY) == message_of(ill, ConditionType.CONTROLLERS_LEAD) == unled.trouble
     assert of(ill)[ConditionType.RECONCILING] == "False", "nothing is done about it"
     gone = look(world=replace(WELL, leading=(unled,), deleting=True))
     assert of(gone)[ConditionType.CONTROLLERS_LEAD] == "Unknown"

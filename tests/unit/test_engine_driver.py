@@ -80,21 +80,21 @@ class Recorder(Unwatched):
     """A watcher that remembers; ``dies`` when it is told of a step."""
 
     dies: Exception | None = None
-    said: list[str] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
 
     async def begins(self, step: Step) -> None:
-        self.said.append(f"begins {type(step).__name__}")
+        self.notices.append(f"begins {type(step).__name__}")
         if self.dies is not None:
             raise self.dies
 
     async def lasts(self, step: Step, seconds: float) -> None:
-        self.said.append(f"lasts {type(step).__name__}")
+        self.notices.append(f"lasts {type(step).__name__}")
 
     async def ended(self, step: Step, seconds: float, error: QuarterdeckError | None) -> None:
-        self.said.append(f"{'failed' if error else 'did'} {type(step).__name__}")
+        self.notices.append(f"{'failed' if error else 'did'} {type(step).__name__}")
 
     async def troubled(self, error: QuarterdeckError) -> None:
-        self.said.append(str(error))
+        self.notices.append(str(error))
 
 
 @dataclass
@@ -163,10 +163,10 @@ async def lab(monkeypatch: pytest.MonkeyPatch) -> Lab:
     return made
 
 
-def said(lab: Lab) -> list[str]:
+def notices(lab: Lab) -> list[str]:
     watcher = lab.watchers[-1]
     assert isinstance(watcher, Recorder)
-    return watcher.said
+    return watcher.notices
 
 
 AGAIN = [
@@ -193,7 +193,7 @@ async def test_a_step_that_fails_is_taken_again(lab: Lab, error: Exception) -> N
     lab.failures = [error]
     assert (await lab.drive()).done
     assert lab.taken == 1
-    assert said(lab) == ["begins StartUnit", "failed StartUnit", "did StartUnit"]
+    assert notices(lab) == ["begins StartUnit", "failed StartUnit", "did StartUnit"]
 
 
 @pytest.mark.parametrize("error", AGAIN, ids=lambda error: type(error).__name__)
@@ -201,7 +201,7 @@ async def test_a_look_that_fails_is_repeated(lab: Lab, error: Exception) -> None
     lab.small.looks = [error, error]
     assert (await lab.drive()).done
     assert lab.taken == 1
-    assert len([each for each in said(lab) if "Step" not in each and "StartUnit" not in each]) == 1
+    assert len([each for each in notices(lab) if "Step" not in each and "StartUnit" not in each]) == 1
 
 
 @pytest.mark.parametrize("method", ["get", "append", "record"])
@@ -246,14 +246,14 @@ async def test_a_step_that_takes_long_is_told_of_while_it_goes_on(lab: Lab, monk
     monkeypatch.setattr("quarterdeck.engine.reconcile.loop._LASTS", 0.0)
     lab.ready.clear()
 
-    class Told(Recorder):
+    class Recorded(Recorder):
         async def lasts(self, step: Step, seconds: float) -> None:
             await super().lasts(step, seconds)
             lab.ready.set()
 
-    lab.watchers.append(told := Told())
+    lab.watchers.append(recorded := Recorded())
     await lab.drive()
-    assert told.said == ["begins StartUnit", "lasts StartUnit", "did StartUnit"]
+    assert recorded.notices == ["begins StartUnit", "lasts StartUnit", "did StartUnit"]
 
 
 def test_that_an_apiserver_takes_its_time_to_stop_has_a_reason() -> None:
@@ -265,7 +265,7 @@ def test_that_an_apiserver_takes_its_time_to_stop_has_a_reason() -> None:
 async def test_a_step_that_fails_the_same_way_again_is_told_once(lab: Lab) -> None:
     lab.failures = [BUSY, BUSY, BUSY, TimedOut("starting", "no answer"), BUSY]
     await lab.drive()
-    assert said(lab) == [
+    assert notices(lab) == [
         "begins StartUnit",
         "failed StartUnit",
         "failed StartUnit",
@@ -307,7 +307,7 @@ async def test_a_step_that_fails_again_and_again_holds_up_no_other(lab: Lab, mon
 async def test_a_trouble_is_told_once_to_everybody_and_again_only_after_things_went_well(lab: Lab) -> None:
     lab.small.looks = [BUSY, BUSY, BUSY]
     await lab.drive()
-    assert said(lab) == [str(BUSY), "begins StartUnit", "did StartUnit"]
+    assert notices(lab) == [str(BUSY), "begins StartUnit", "did StartUnit"]
     assert [each.message for each in await lab.events("ReconcileError")] == [str(BUSY)]
     assert await lab.journal("ReconcileError") == [EntryOutcome.NOTED]
 
@@ -315,39 +315,39 @@ async def test_a_trouble_is_told_once_to_everybody_and_again_only_after_things_w
 async def test_what_a_store_could_not_be_told_of_itself_it_is_told_later(lab: Lab) -> None:
     lab.store.failing = {"get": [BUSY], "record": [BUSY]}
     await lab.drive()
-    assert said(lab)[0] == str(BUSY)
+    assert notices(lab)[0] == str(BUSY)
     assert [each.message for each in await lab.events("ReconcileError")] == [str(BUSY)]
 
 
 async def test_a_condition_that_a_background_task_tells_while_the_driver_writes_its_own_is_not_lost(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plane, write, telling = lab.small.plane, lab.store.update, list[asyncio.Task[None]]()
+    plane, write, tasks = lab.small.plane, lab.store.update, list[asyncio.Task[None]]()
 
     async def update(resource: ControlPlane, *, lease: Lease | None = None) -> ControlPlane:
-        if not telling:
+        if not tasks:
             slow = (ConditionStatus.FALSE, ConditionReason.LINK_SLOW, "a link is slow")
-            telling.append(asyncio.create_task(tell_condition(plane, ConditionType.LINKS_HEALTHY, slow)))
+            tasks.append(asyncio.create_task(tell_condition(plane, ConditionType.LINKS_HEALTHY, slow)))
             for _ in range(50):
                 await asyncio.sleep(0)  # this write takes long
         return await write(resource, lease=lease)
 
     monkeypatch.setattr(lab.store, "update", update)
     await lab.driver().look_on("until tomorrow")
-    await asyncio.gather(*telling)
-    told = {each.type: each.status for each in (await lab.store.get(ControlPlane, "alpha")).status.conditions}
-    assert told[ConditionType.LINKS_HEALTHY] == "False"
-    assert told[ConditionType.READY] == "False"
+    await asyncio.gather(*tasks)
+    statuses = {each.type: each.status for each in (await lab.store.get(ControlPlane, "alpha")).status.conditions}
+    assert statuses[ConditionType.LINKS_HEALTHY] == "False"
+    assert statuses[ConditionType.READY] == "False"
 
 
 async def test_the_driver_goes_on_without_a_watcher_that_dies(lab: Lab, golden: Golden) -> None:
     gone = Recorder(dies=BrokenPipeError(32, "Broken pipe"))
     lab.watchers = [gone, lab.watchers[0]]
     assert (await lab.drive()).done
-    assert gone.said == ["begins StartUnit"]
-    assert said(lab)[0] == "begins StartUnit"
-    golden(said(lab)[1])
-    assert said(lab)[2:] == ["did StartUnit"]
+    assert gone.notices == ["begins StartUnit"]
+    assert notices(lab)[0] == "begins StartUnit"
+    golden(notices(lab)[1])
+    assert notices(lab)[2:] == ["did StartUnit"]
     assert len(await lab.events("WatcherLost")) == 1
 
 

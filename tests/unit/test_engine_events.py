@@ -33,7 +33,7 @@ def warnings(world: World) -> set[tuple[str, str]]:
     return {(each.reason, each.message) for each in happenings(world) if each.type is EventType.WARNING}
 
 
-def told_alone(world: World, reason: str) -> str:
+def only_warning(world: World, reason: str) -> str:
     """The only warning, which is for that reason."""
     ((found, message),) = warnings(world)
     assert found == reason
@@ -58,17 +58,17 @@ def test_a_plane_that_never_was_has_nothing_to_tell() -> None:
 
 def test_a_lost_quorum_is_told_except_where_the_plane_is_deleted(world: World, golden: Golden) -> None:
     silent = replace(world, membership=None)
-    golden(told_alone(silent, "NoQuorum"))
+    golden(only_warning(silent, "NoQuorum"))
     assert happenings(replace(silent, deleting=True)) == frozenset()
 
 
 def test_a_member_is_event_of_once_it_counts_as_down(world: World, golden: Golden) -> None:
     assert warnings(member(world, "east-2", Health.SUSPECT)) == set()
-    golden(told_alone(member(world, "east-2", Health.DOWN), "MemberDown"))
+    golden(only_warning(member(world, "east-2", Health.DOWN), "MemberDown"))
 
 
 def test_a_member_that_only_we_do_not_see_is_event_of_as_waited_for(world: World, golden: Golden) -> None:
-    golden(told_alone(member(world, "east-2", Health.UNREACHABLE), "MemberUnreachable"))
+    golden(only_warning(member(world, "east-2", Health.UNREACHABLE), "MemberUnreachable"))
 
 
 def test_a_member_that_has_only_just_been_added_is_not_down_yet(world: World) -> None:
@@ -80,22 +80,22 @@ def test_a_member_that_has_only_just_been_added_is_not_down_yet(world: World) ->
 
 def test_alarms_are_told(world: World, golden: Golden) -> None:
     full = with_membership(world, alarms=("memberID:1 alarm:NOSPACE ",))
-    golden(told_alone(replace(full, plane_name="alpha"), "AlarmRaised"))
+    golden(only_warning(replace(full, plane_name="alpha"), "AlarmRaised"))
     differ = with_membership(world, alarms=("memberID:1 alarm:CORRUPT ",))
-    golden(told_alone(replace(differ, plane_name="alpha"), "AlarmRaised"))
+    golden(only_warning(replace(differ, plane_name="alpha"), "AlarmRaised"))
 
 
 def test_authentication_that_somebody_enabled_is_told_with_the_command_that_ends_it(
     world: World, golden: Golden
 ) -> None:
     refuses = with_membership(replace(world, plane_name="alpha"), authenticates=True)
-    golden(told_alone(refuses, "AuthenticationEnabled"))
+    golden(only_warning(refuses, "AuthenticationEnabled"))
 
 
 @pytest.mark.parametrize("state", [MachineState.DOWN, MachineState.UNREACHABLE])
 def test_of_a_machine_that_is_gone_nothing_else_is_told(world: World, state: MachineState, golden: Golden) -> None:
     gone = with_fact(world, "east-2", lambda fact: replace(fact, machine=state, has_data=False))
-    golden(told_alone(gone, "MachineDown"))
+    golden(only_warning(gone, "MachineDown"))
 
 
 def test_lost_data_and_failing_programs_are_told(world: World, golden: Golden) -> None:
@@ -115,13 +115,13 @@ def test_etcd_may_exit_once_its_member_was_taken_out(world: World) -> None:
 
 def test_a_load_balancer_without_a_ready_apiserver_is_told(world: World, golden: Golden) -> None:
     balancers = tuple(replace(each, healthy=frozenset()) for each in world.balancers)
-    golden(told_alone(replace(world, balancers=balancers), "NoBackends"))
+    golden(only_warning(replace(world, balancers=balancers), "NoBackends"))
 
 
 def test_an_edge_to_which_no_address_can_come_is_told_with_the_reason(world: World, golden: Golden) -> None:
     alone = EdgeFact(name="east-edge-2", leads=False, unrouted="keepalived does not run there")
     balancers = tuple(replace(each, edges=(EdgeFact(name="east-edge"), alone)) for each in world.balancers)
-    golden(told_alone(replace(world, balancers=balancers), "EdgeWithoutAddress"))
+    golden(only_warning(replace(world, balancers=balancers), "EdgeWithoutAddress"))
 
 
 def test_an_address_that_has_never_served_needs_no_backends_yet(world: World) -> None:
@@ -147,23 +147,23 @@ def test_an_event_is_of_one_moment() -> None:
     )
 
 
-def test_who_is_given_up_who_is_not_and_which_machine_flaps_is_told(world: World, golden: Golden) -> None:
+def test_events_name_condemned_replicas_blocked_healing_and_flapping_machines(world: World, golden: Golden) -> None:
     down = member(world, "east-2", Health.DOWN)
     silent = with_fact(down, "east-2", lambda fact: replace(fact, machine=MachineState.DOWN))
     bounds = replace(world.settings, healing=HealingBounds(after=1.0))
     memory = replace(world.memory, down=(("east-2", world.now - 9.0),), healed=(("m-1", world.now),) * 3)
     held = replace(silent, settings=bounds, memory=memory)
-    said = dict(warnings(held))
-    golden(said["HealingBlocked"])
-    golden(said["MachineFlapping"])
+    found = dict(warnings(held))
+    golden(found["HealingBlocked"])
+    golden(found["MachineFlapping"])
     given_up = Condemned(replica="east-2", why="its machine is dead", since=world.now)
     decided = replace(held, memory=replace(world.memory, condemned=(given_up,)))
     golden(dict(warnings(decided))["ReplicaMarkedForReplacement"])
     assert {"HealingBlocked", "MachineFlapping"}.isdisjoint(dict(warnings(decided)))
 
 
-def test_a_pardon_is_told_as_it_is_written_down() -> None:
-    told_so = event_of(Pardon(site="", why="it is well again", replica="east-2"))
-    assert told_so is not None
-    assert (told_so.reason, told_so.type) == ("ReplacementCancelled", EventType.NORMAL)
+def test_a_pardon_is_an_event() -> None:
+    event = event_of(Pardon(site="", why="it is well again", replica="east-2"))
+    assert event is not None
+    assert (event.reason, event.type) == ("ReplacementCancelled", EventType.NORMAL)
     assert event_of(NoteDown(site="", why="", replicas=("east-2",))) is None

@@ -122,10 +122,10 @@ def test_one_of_ours_that_has_just_taken_it_and_does_not_yet_say_so_leads() -> N
     assert (judged.led, judged.replica, judged.foreign) == (True, "east-2", False)
 
 
-@pytest.mark.parametrize("said", [{}, {"east-1": False, "east-2": None}])
-def test_nobody_is_foreign_while_a_program_of_ours_does_not_answer(said: dict[str, bool | None]) -> None:
-    watched = WatchedLease.begun(lease(acquired=-500.0), 0.0).claimed(said)
-    watched = watched.after(lease(acquired=-500.0, renewed=2.0), 2.0).claimed(said)
+@pytest.mark.parametrize("answers", [{}, {"east-1": False, "east-2": None}])
+def test_nobody_is_foreign_while_a_program_of_ours_does_not_answer(answers: dict[str, bool | None]) -> None:
+    watched = WatchedLease.begun(lease(acquired=-500.0), 0.0).claimed(answers)
+    watched = watched.after(lease(acquired=-500.0, renewed=2.0), 2.0).claimed(answers)
     assert watched.judged(Component.SCHEDULER, NAME).led is True
 
 

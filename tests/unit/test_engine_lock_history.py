@@ -85,7 +85,7 @@ def test_of_a_lock_that_nobody_ever_watched_nothing_is_missed() -> None:
 
 
 @pytest.mark.parametrize("token", [0, 4, 5])
-def test_with_a_lease_that_is_deleted_its_tenure_is_over_whoever_makes_it_anew(token: int) -> None:
+def test_the_deletion_of_a_lease_ends_its_tenure(token: int) -> None:
     """client-go counts from 0 then, and who knew it before goes on."""
     known = Tenures()
     known.see(lease("a", 4))
@@ -95,7 +95,7 @@ def test_with_a_lease_that_is_deleted_its_tenure_is_over_whoever_makes_it_anew(t
 
 
 @pytest.mark.parametrize(
-    ("entries", "seen", "told"),
+    ("entries", "seen", "transitions"),
     [
         pytest.param([(TAKEN, 4)], lease("a", 4), (), id="it goes on"),
         pytest.param([(TAKEN, 4)], lease("", 4), (Left(lease("a", 4), True),), id="it was let go"),
@@ -109,10 +109,10 @@ def test_with_a_lease_that_is_deleted_its_tenure_is_over_whoever_makes_it_anew(t
     ],
 )
 def test_who_begins_to_watch_goes_on_from_the_journal(
-    entries: list[tuple[str, int]], seen: SeenLease, told: tuple[Taken | Left, ...]
+    entries: list[tuple[str, int]], seen: SeenLease, transitions: tuple[Taken | Left, ...]
 ) -> None:
     known = Tenures.of(entry(kind, token, number) for number, (kind, token) in enumerate(entries, 1))
-    assert known.see(seen) == told
+    assert known.see(seen) == transitions
     assert known.see(seen) == (), "and not twice"
 
 

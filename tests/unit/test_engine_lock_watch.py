@@ -96,13 +96,13 @@ async def _has(fake: FakePlane, count: int) -> bool:
     return len(await history(fake)) >= count
 
 
-async def until(so: Callable[[], Awaitable[bool]]) -> None:
+async def until(holds: Callable[[], Awaitable[bool]]) -> None:
     async with asyncio.timeout(5):
-        while not await so():  # noqa: ASYNC110 - it is looked at from outside
+        while not await holds():  # noqa: ASYNC110 - it is looked at from outside
             await asyncio.sleep(0.01)
 
 
-async def test_each_transition_is_written_with_whose_it_is_under_the_operation_of_then(
+async def test_each_transition_is_recorded_with_its_holder_and_the_operation_in_progress(
     fake: FakePlane, plane: Plane, golden: Golden
 ) -> None:
     takes(fake, plane, MAIN, "east-1")
@@ -294,9 +294,9 @@ async def test_what_fails_is_told_once_and_tried_again_and_nothing_is_lost(
             return failing.failed >= 4
 
         await until(often)
-        (told,) = await fake.store.events("demo")
-        assert (told.reason, told.count) == ("LockHistoryFailed", 1)
-        golden(told.message)
+        (event,) = await fake.store.events("demo")
+        assert (event.reason, event.count) == ("LockHistoryFailed", 1)
+        golden(event.message)
         failing.fails = False
         await written(fake, 1)
 

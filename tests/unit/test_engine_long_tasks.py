@@ -16,7 +16,7 @@ from quarterdeck.errors import LeaseLost, QuarterdeckError, Unavailable
 
 
 @dataclass
-class Told(Unwatched):
+class CauseWatcher(Unwatched):
     """A watcher that remembers the causes of what it was told."""
 
     causes: list[BaseException | None] = field(default_factory=list)
@@ -30,7 +30,7 @@ class Lab:
     """Long tasks under a lease that may be lost. ``undone``: the work was cancelled, and has cleaned up."""
 
     store: MemoryStore = field(default_factory=MemoryStore)
-    watcher: Told = field(default_factory=Told)
+    watcher: CauseWatcher = field(default_factory=CauseWatcher)
     lost: bool = False
     undone: bool = False
     goes_on: asyncio.Event = field(default_factory=asyncio.Event)
@@ -63,7 +63,7 @@ class Lab:
         self.tasks.begin("a task", work)
         await asyncio.gather(*self.tasks._running.values())
 
-    async def told(self) -> list[str]:
+    async def messages(self) -> list[str]:
         return [each.message for each in await self.store.events("demo")]
 
 
@@ -92,13 +92,13 @@ async def test_a_task_ends_when_the_lease_is_lost_whatever_the_driver_is_at() ->
     async with asyncio.timeout(5):
         await task
     assert lab.undone
-    assert await lab.told() == [], "the driver tells of that"
+    assert await lab.messages() == [], "the driver tells of that"
 
 
 async def test_a_task_that_learns_itself_that_the_lease_is_lost_is_no_failure() -> None:
     lab = Lab(lost=True)
     await lab.run(None)
-    assert await lab.told() == lab.watcher.causes == []
+    assert await lab.messages() == lab.watcher.causes == []
     assert lab.tasks.may_begin("a task")
 
 
@@ -108,7 +108,7 @@ async def test_what_fails_is_told_once_and_not_begun_again_at_once() -> None:
         await lab.run(Unavailable("uploading", "no answer"))
         assert not lab.tasks.may_begin("a task")
     assert [each.count for each in await lab.store.events("demo")] == [1]
-    assert await lab.told() == ["a task: uploading: no answer"]
+    assert await lab.messages() == ["a task: uploading: no answer"]
     assert lab.watcher.causes == [], "that was to be expected"
     await lab.run(None)
     assert lab.tasks.may_begin("a task")
@@ -120,6 +120,6 @@ async def test_a_defect_is_told_with_its_traceback_once() -> None:
     lab, defect = Lab(), KeyError("a defect")
     for _ in range(2):
         await lab.run(defect)
-    assert await lab.told() == ["a task: KeyError: 'a defect'"]
+    assert await lab.messages() == ["a task: KeyError: 'a defect'"]
     assert lab.watcher.causes == [defect]
     assert defect.__traceback__ is not None

@@ -68,18 +68,18 @@ class FakeEngine:
 
 
 @dataclass
-class Told:
+class LogLines:
     """A log that remembers."""
 
-    said: list[tuple[str, dict[str, object]]] = field(default_factory=list)
+    lines: list[tuple[str, dict[str, object]]] = field(default_factory=list)
 
     def info(self, event: str, **facts: object) -> None:
-        self.said.append((event, facts))
+        self.lines.append((event, facts))
 
     warning = info
 
     def of(self, plane: str) -> list[str]:
-        return [event for event, facts in self.said if facts.get("plane") == plane]
+        return [event for event, facts in self.lines if facts.get("plane") == plane]
 
 
 @dataclass
@@ -87,15 +87,15 @@ class Lab:
     clock: Clock = field(default_factory=Clock)
     store: MemoryStore = field(init=False)
     engine: FakeEngine = field(init=False)
-    log: Told = field(default_factory=Told)
+    log: LogLines = field(default_factory=LogLines)
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.store = MemoryStore(clock=self.clock.wall)
         self.engine = self.another("manager")
 
-    def another(self, who: str) -> FakeEngine:
-        requester = Requester(name=who, now=lambda: datetime.fromtimestamp(self.clock.wall(), UTC))
+    def another(self, name: str) -> FakeEngine:
+        requester = Requester(name=name, now=lambda: datetime.fromtimestamp(self.clock.wall(), UTC))
         return FakeEngine(home=FakeHome(self.store), requester=requester, clocks=self.clock.clocks())
 
     def start(self, engine: FakeEngine | None = None, network: Isolation = Isolation.LOOPBACK) -> asyncio.Task[None]:
@@ -251,7 +251,7 @@ async def test_the_second_manager_stands_by_says_so_and_takes_over(lab: Lab, kil
     lab.start(second)
     await asyncio.sleep(30)
     assert not second.looks
-    assert ("standing by", {"network": "loopback", "serving": "manager"}) in lab.log.said
+    assert ("standing by", {"network": "loopback", "serving": "manager"}) in lab.log.lines
     assert await holder(lab, next_manager_lease(Isolation.LOOPBACK)) == "second"
     third = lab.another("third")
     waiting = lab.start(third)

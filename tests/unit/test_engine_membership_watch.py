@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.seen import learner, seen, voters_at
+from model.observations import learner, seen, voters_at
 from model.stories import with_membership
 from support.golden import Golden
 
@@ -26,7 +26,7 @@ def members(*changed: MemberFact) -> World:
     return with_membership(WELL, members=changed)
 
 
-def told(watch: MembershipWatch, world: World) -> list[str]:
+def messages(watch: MembershipWatch, world: World) -> list[str]:
     news = watch.news(world)
     assert {each.reason for each in news} <= {"MembershipChanged"}
     return [each.message for each in news]
@@ -34,7 +34,7 @@ def told(watch: MembershipWatch, world: World) -> list[str]:
 
 def watching() -> tuple[MembershipWatch, tuple[MemberFact, ...]]:
     watch = MembershipWatch()
-    assert not told(watch, WELL), "nothing is known of before the first look"
+    assert not messages(watch, WELL), "nothing is known of before the first look"
     assert WELL.membership is not None
     return watch, WELL.membership.members
 
@@ -43,8 +43,8 @@ def test_what_somebody_adds_removes_promotes_or_updates_is_told_once(golden: Gol
     watch, (one, two, three, learns) = watching()
     moved = replace(one, peer_urls=("https://10.0.0.8:2380",))
     after = members(moved, two, replace(learns, learner=False), STRAY)
-    golden(told(watch, after))
-    assert not told(watch, after)
+    golden(messages(watch, after))
+    assert not messages(watch, after)
     assert three not in after.membership.members  # type: ignore[union-attr]
 
 
@@ -64,9 +64,9 @@ def test_what_its_own_steps_do_is_not(in_swap: bool) -> None:
         watch.tried(step)
     new = MemberFact(id=0x91, replica="east-5", learner=True, health=Health.SUSPECT)
     after = members(replace(one, peer_urls=("https://10.0.0.8:2380",)), two, replace(learns, learner=False), new)
-    assert not told(watch, after)
+    assert not messages(watch, after)
     back = members(one, two, replace(learns, learner=False), new)
-    assert len(told(watch, back)) == 1, "each of its steps accounts for one change"
+    assert len(messages(watch, back)) == 1, "each of its steps accounts for one change"
 
 
 def led_by(leader: str | None, *changed: MemberFact) -> World:
@@ -110,15 +110,15 @@ def test_an_alarm_for_want_of_room_is_told_where_every_member_has_room() -> None
 
 def test_what_changed_while_no_quorum_answered_is_told_afterwards() -> None:
     watch, (one, two, three, learns) = watching()
-    assert not told(watch, replace(WELL, membership=None))
-    assert len(told(watch, members(one, two, three, learns, STRAY))) == 1
+    assert not messages(watch, replace(WELL, membership=None))
+    assert len(messages(watch, members(one, two, three, learns, STRAY))) == 1
 
 
 def test_another_cluster_is_not_compared_with_the_one_before() -> None:
     watch, (one, *_) = watching()
     assert one.replica == "east-1"
     other = members(replace(one, id=0x77))
-    assert not told(watch, with_membership(other, cluster_id=7))
+    assert not messages(watch, with_membership(other, cluster_id=7))
 
 
 def test_the_events_cluster_is_watched_by_itself() -> None:
@@ -129,6 +129,6 @@ def test_the_events_cluster_is_watched_by_itself() -> None:
     watch.tried(RemoveMember(site="", why="", replica="east-3", member=3))
     assert world.events_membership is not None
     fewer = replace(world.events_membership, members=world.events_membership.members[:2])
-    messages = told(watch, replace(world, events_membership=fewer))
-    assert len(messages) == 2
-    assert all("in the events' etcd" in each for each in messages), "its step was of the main cluster"
+    found = messages(watch, replace(world, events_membership=fewer))
+    assert len(found) == 2
+    assert all("in the events' etcd" in each for each in found), "its step was of the main cluster"

@@ -344,9 +344,9 @@ class Copying(FakeEtcd):
     """Its leader sends west-1 a whole database."""
 
     def _progress(self, node: Member) -> MemberProgress:
-        told = super()._progress(node)
+        progress = super()._progress(node)
         sent = node.address is not None and node.address.name == "west-1"
-        return replace(told, state=Replication.SNAPSHOT) if sent else told
+        return replace(progress, state=Replication.SNAPSHOT) if sent else progress
 
 
 class Disk:

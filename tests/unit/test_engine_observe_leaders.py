@@ -111,16 +111,16 @@ async def test_a_webhook_that_refuses_is_named_with_the_command_that_takes_it_ou
     lab.kube.objects.put(f"{PATH}/dead", configuration("dead"))
     lab.kube.objects.put(f"{PATH}/harmless", configuration("harmless", name="other.example.com"))
     lab.kube.refuses_leases = REFUSED
-    said = await lab.trouble()
-    golden(said)
-    assert "harmless" not in said
+    trouble = await lab.trouble()
+    golden(trouble)
+    assert "harmless" not in trouble
 
 
 async def test_a_webhook_that_delays_is_named_though_its_failure_is_ignored(lab: Lab, golden: Golden) -> None:
     lab.kube.objects.put(f"{PATH}/slow", configuration("slow", failurePolicy="Ignore", timeoutSeconds=30))
     lab.kube.delays_leases = True
-    said = await lab.trouble(controller_manager.LEASE)
-    golden(said)
+    trouble = await lab.trouble(controller_manager.LEASE)
+    golden(trouble)
 
 
 async def test_a_refusal_whose_words_differ_in_numbers_alone_is_told_once(lab: Lab) -> None:

@@ -45,13 +45,13 @@ async def test_a_replica_at_an_address_that_somebody_made_up_is_not_sent_to() ->
     await balancer.apply({first.name: BackendAddress("192.0.2.99", right.port), second.name: right, "stranger": right})
     plane.balancers = {"east": {EDGE.name: balancer}}
     seen = await TrafficObserver(plane=plane).observe(("east",), {"east": Dated(7.0, None)}, NameFact(), 6.0)
-    (edge,) = seen["east"].said or ()
+    (edge,) = seen["east"].answer or ()
     assert edge.status is not None
     assert edge.status.backends == {second.name, "stranger"} == edge.status.healthy
 
 
 @pytest.mark.parametrize(
-    ("said", "asked"),
+    ("facts", "asked"),
     [
         (site(MachineState.UP, ()), 1),
         (None, 1),
@@ -60,15 +60,15 @@ async def test_a_replica_at_an_address_that_somebody_made_up_is_not_sent_to() ->
     ],
     ids=["up", "site not known", "unreachable", "off"],
 )
-async def test_a_look_waits_for_a_silent_machine_only_once(said: SiteFacts | None, asked: int) -> None:
+async def test_a_look_waits_for_a_silent_machine_only_once(facts: SiteFacts | None, asked: int) -> None:
     """The site has waited for it: a look that did so again would take twice as long, and so would every diagnosis."""
     balancer = Counted()
     plane = SimpleNamespace(steady=lambda: 7.0, balancers={"east": {EDGE.name: balancer}})
     observer = TrafficObserver(plane=cast("Plane", plane))
-    sites = {"east": Dated(7.0, said), "west": Dated(7.0, None)}
+    sites = {"east": Dated(7.0, facts), "west": Dated(7.0, None)}
     seen = await observer.observe(("east", "west"), sites, NameFact(), 6.0)
     assert balancer.asked == asked
-    (edge,) = seen["east"].said or ()
+    (edge,) = seen["east"].answer or ()
     assert (seen["east"].at, edge.status) == (7.0, BalancerStatus(running=False) if asked else None)
 
 
@@ -91,10 +91,10 @@ async def test_an_address_that_is_with_no_edge_of_its_own_is_looked_for_at_the_o
     one, two = Floating("192.0.2.1"), Floating("192.0.2.2", "192.0.2.1", "192.0.2.2")
     plane = SimpleNamespace(steady=lambda: 7.0, balancers={"east": {"one": one, "two": two}})
     observer, sites = TrafficObserver(plane=cast("Plane", plane)), {"east": Dated(7.0, None)}
-    seen = (await observer.observe(("east",), sites, NameFact(), 6.0))["east"].said or ()
+    seen = (await observer.observe(("east",), sites, NameFact(), 6.0))["east"].answer or ()
     assert [each.has for each in seen] == [frozenset(), {"192.0.2.1"}]
     one.here, two.here = ("192.0.2.1",), ("192.0.2.2",)
     two.sought.clear()
-    seen = (await observer.observe(("east",), sites, NameFact(), 6.0))["east"].said or ()
+    seen = (await observer.observe(("east",), sites, NameFact(), 6.0))["east"].answer or ()
     assert [each.has for each in seen] == [frozenset(), frozenset()]
     assert (one.sought, two.sought) == ([], []), "most looks ask for no more than they did"

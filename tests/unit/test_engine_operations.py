@@ -146,7 +146,7 @@ async def test_an_operation_whose_goal_was_left_has_not_succeeded(store: MemoryS
     assert ended.status.phase is OperationPhase.ABORTED
 
 
-async def test_a_deletion_that_could_not_be_written_down_as_done_is_so_with_the_next_look(store: MemoryStore) -> None:
+async def test_a_deletion_whose_end_was_not_recorded_ends_with_the_next_look(store: MemoryStore) -> None:
     assert not await operations.deleted(store, "alpha", ASKER)
     asked = await operations.delete(home(store), "alpha", ASKER)
     await store.delete_together((ControlPlane, "alpha"), finalizer=PLANE_FINALIZER)

@@ -162,8 +162,8 @@ def to_west(replicas: int, *states: MachineState, cordons: tuple[str, ...] = (),
 
     def plane(site: str, *cordoned: str) -> ControlPlane:
         made = new_control_plane("demo", site=site, replicas=replicas)
-        said = tuple(CordonedReplica(replica=each) for each in cordoned)
-        return with_spec(made, cordoned_replicas=said)
+        by_hand = tuple(CordonedReplica(replica=each) for each in cordoned)
+        return with_spec(made, cordoned_replicas=by_hand)
 
     return Move(
         plane=cast("Plane", SimpleNamespace(name="demo", resource=plane("east", *kept))),

@@ -17,11 +17,11 @@ class SlowStore(MemoryStore):
 
     def __init__(self) -> None:
         super().__init__()
-        self.told: list[str] = []
+        self.reasons: list[str] = []
 
     async def record(self, event: Event) -> None:
         await asyncio.sleep(0)
-        self.told.append(event.reason)
+        self.reasons.append(event.reason)
 
 
 async def test_steps_that_fail_at_once_are_each_told_of_once() -> None:
@@ -29,23 +29,23 @@ async def test_steps_that_fail_at_once_are_each_told_of_once() -> None:
     troubles = Troubles(store=store, plane="demo", clock=lambda: 0.0)
     reasons = (EventReason.NO_QUORUM, EventReason.NAME_INCONSISTENT, EventReason.NO_BACKENDS)
     await asyncio.gather(*(troubles.tell(Happening(reason, "it failed")) for reason in reasons))
-    assert store.told == [*reasons]
+    assert store.reasons == [*reasons]
 
 
-async def test_what_is_so_is_counted_once_by_however_many_drivers_look_at_it() -> None:
-    store, so = MemoryStore(), frozenset({Happening(EventReason.MEMBER_DOWN, "east-1 is down")})
+async def test_a_lasting_fact_is_counted_once_by_successive_drivers() -> None:
+    store, current = MemoryStore(), frozenset({Happening(EventReason.MEMBER_DOWN, "east-1 is down")})
     for _ in range(3):
         troubles = Troubles(store=store, plane="demo", clock=lambda: 5.0)
         for _ in range(2):
-            await troubles.tell_now(so, since=1.0)
+            await troubles.tell_now(current, since=1.0)
     assert [each.count for each in await store.events("demo")] == [1]
     await troubles.tell_now(frozenset(), since=1.0)
-    await troubles.tell_now(so, since=1.0)
+    await troubles.tell_now(current, since=1.0)
     assert [each.count for each in await store.events("demo")] == [2], "it was over, and is so again"
 
 
-async def test_what_was_told_of_a_former_plane_of_that_name_is_news_of_this_one() -> None:
-    store, so = MemoryStore(), frozenset({Happening(EventReason.MEMBER_DOWN, "east-1 is down")})
-    await Troubles(store=store, plane="demo", clock=lambda: 5.0).tell_now(so, since=1.0)
-    await Troubles(store=store, plane="demo", clock=lambda: 9.0).tell_now(so, since=7.0)
+async def test_events_of_a_deleted_plane_do_not_suppress_those_of_its_successor() -> None:
+    store, current = MemoryStore(), frozenset({Happening(EventReason.MEMBER_DOWN, "east-1 is down")})
+    await Troubles(store=store, plane="demo", clock=lambda: 5.0).tell_now(current, since=1.0)
+    await Troubles(store=store, plane="demo", clock=lambda: 9.0).tell_now(current, since=7.0)
     assert [each.count for each in await store.events("demo")] == [2]

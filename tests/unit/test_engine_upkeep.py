@@ -118,8 +118,10 @@ async def test_when_etcd_says_that_members_disagree_who_differs_is_named_at_once
     world = await look(plane)
     await task.turn(plane, world)
     assert marked(plane) == {"east-2"}
-    so = judged((), await look(plane), Plan(waiting=(Wait("a person", "see to it"),)), asked=(), generation=1, now=1.0)
-    stalled = next(each for each in so if each.type == ConditionType.STALLED)
+    conditions = judged(
+        (), await look(plane), Plan(waiting=(Wait("a person", "see to it"),)), asked=(), generation=1, now=1.0
+    )
+    stalled = next(each for each in conditions if each.type == ConditionType.STALLED)
     assert (stalled.status, stalled.reason) == ("True", "AlarmRaised")
     golden(stalled.message)
     golden(str(warnings(await look(plane))))

@@ -15,7 +15,7 @@ from quarterdeck.http import Answer
 
 INF = float("inf")
 #: As etcd 3.6 writes it.
-SAID = """
+METRICS = """
 # TYPE etcd_disk_backend_commit_duration_seconds histogram
 etcd_disk_backend_commit_duration_seconds_bucket{le="0.001"} 3
 etcd_disk_backend_commit_duration_seconds_bucket{le="+Inf"} 4
@@ -32,7 +32,7 @@ etcd_network_peer_round_trip_time_seconds_bucket{To="fd422379fda50e48",le="+Inf"
 """
 
 
-async def told(monkeypatch: pytest.MonkeyPatch, text: str) -> Any:
+async def times_from(monkeypatch: pytest.MonkeyPatch, text: str) -> Any:
     async def ask(*_: object, **__: object) -> Answer:
         return Answer(200, text.encode())
 
@@ -43,7 +43,7 @@ async def told(monkeypatch: pytest.MonkeyPatch, text: str) -> Any:
 
 async def test_disks_and_the_links_to_each_other_member_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "client_context", lambda *_: None)
-    times = await told(monkeypatch, SAID)
+    times = await times_from(monkeypatch, METRICS)
     assert times.fsync == Durations(((0.001, 17), (INF, 18)))
     assert times.commit == Durations(((0.001, 3), (INF, 4)))
     assert times.trips == {
@@ -55,4 +55,4 @@ async def test_disks_and_the_links_to_each_other_member_are_told(monkeypatch: py
 async def test_what_is_no_page_of_etcds_metrics_is_no_answer(monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
     monkeypatch.setattr(reading, "client_context", lambda *_: None)
     with golden.raises(Unavailable):
-        await told(monkeypatch, "nothing to see here")
+        await times_from(monkeypatch, "nothing to see here")

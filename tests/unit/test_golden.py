@@ -34,7 +34,7 @@ def test_what_is_said_is_compared_in_order_and_to_the_end() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kept", "said", "noticed"),
+    ("kept", "values", "noticed"),
     [
         pytest.param(("one", "two"), ["one", "tow"], "tow", id="another sentence"),
         pytest.param(("one",), ["one", "two"], "not kept", id="one more"),
@@ -42,10 +42,10 @@ def test_what_is_said_is_compared_in_order_and_to_the_end() -> None:
         pytest.param(("one",), [], "(nothing)", id="none"),
     ],
 )
-def test_whatever_differs_is_noticed(kept: tuple[str, ...], said: list[str], noticed: str) -> None:
+def test_whatever_differs_is_noticed(kept: tuple[str, ...], values: list[str], noticed: str) -> None:
     golden = Golden(kept)
     with pytest.raises(AssertionError) as failed:
-        golden(said)
+        golden(values)
         golden.finish()
     assert noticed in str(failed.value)
 
@@ -60,7 +60,7 @@ def test_an_error_is_compared_by_its_sentence() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "kept"),
+    ("sentence", "kept"),
     [
         ("reading /tmp/x7/file   \nfailed\n", "reading TMP/file\nfailed"),
         ("127.0.0.1:38417 and 127.0.0.1 port 45001", "127.0.0.1:PORT and 127.0.0.1 port PORT"),
@@ -68,10 +68,10 @@ def test_an_error_is_compared_by_its_sentence() -> None:
         ("abort demo-migrate-a4a373?", "abort demo-migrate-ID?"),
     ],
 )
-def test_what_differs_from_run_to_run_has_one_name(said: str, kept: str) -> None:
+def test_what_differs_from_run_to_run_has_one_name(sentence: str, kept: str) -> None:
     golden = Golden((kept,))
     golden.hide("/tmp/x7", "TMP")
-    golden(said)
+    golden(sentence)
     golden.finish()
 
 
@@ -82,7 +82,7 @@ def test_an_update_takes_what_is_said_and_leaves_the_other_tests(tmp_path: Path)
     golden = Golden(file.read()["test_b"], updating=True)
     golden(["new", "newer"])
     golden.finish()
-    file.keep("test_b", tuple(golden.said))
+    file.keep("test_b", tuple(golden.sentences))
     assert file.read() == {"test_a": ("first",), "test_b": ("new", "newer")}
     file.drop(["test_b"])
     assert file.read() == {"test_a": ("first",)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from pydantic import JsonValue
-from support.handovers import ACCOUNT, CCM, CLOUD_AGENT, KCM, SET, ZERO, line
+from support.lock_histories import ACCOUNT, CCM, CLOUD_AGENT, KCM, SET, ZERO, line
 
 from quarterdeck.api.plane.controllers import ControllerSetSpec
 from quarterdeck.handover.acts import Act, read, texts_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.handovers import KCM, SET
+from support.lock_histories import KCM, SET
 
 from quarterdeck.api.plane.controllers import ControllerSetSpec
 from quarterdeck.components.audit_policy import default_audit_policy

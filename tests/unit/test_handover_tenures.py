@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pydantic import JsonValue
-from support.handovers import ZERO
+from support.lock_histories import ZERO
 
 from quarterdeck.handover.tenures import LEFT, TAKEN, UnwatchedSpan, tenures_of, unwatched
 from quarterdeck.stores.port import JournalEntry

@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 import pytest
+from histories.faults import ANYWHERE, ON_NETWORKS, strikes
 from histories.operations import Op, Outcome
 from histories.registers import Known, Once, Registers, judged
-from histories.strikes import ANYWHERE, ON_NETWORKS, strikes
 
 from quarterdeck.model.faults import Fail
 from quarterdeck.probe import client as probe
@@ -26,7 +26,7 @@ HELD = {"kind": "ConfigMap", "metadata": {"resourceVersion": "7"}, "data": {"val
 
 
 @pytest.mark.parametrize(
-    ("op", "said", "outcome", "known"),
+    ("op", "found", "outcome", "known"),
     [
         (Op.GET, answer(200, HELD), Outcome.OK, Known("3", "7")),
         (Op.CREATE, answer(201, HELD), Outcome.OK, Known("3", "7")),
@@ -45,9 +45,9 @@ HELD = {"kind": "ConfigMap", "metadata": {"resourceVersion": "7"}, "data": {"val
     ],
 )
 def test_an_answer_says_what_came_of_a_write_or_nothing_is_known(
-    op: Op, said: probe.RequestOutcome, outcome: Outcome | None, known: Known | None
+    op: Op, found: probe.RequestOutcome, outcome: Outcome | None, known: Known | None
 ) -> None:
-    assert judged(op, "a", said) == (outcome, known)
+    assert judged(op, "a", found) == (outcome, known)
 
 
 def test_a_write_is_never_sent_again() -> None:

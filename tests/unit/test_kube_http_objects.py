@@ -20,7 +20,7 @@ CONFIG_MAP = ApiResource("", "v1", "ConfigMap", "configmaps", namespaced=True)
 PATH = CONFIG_MAP.path("default", "a")
 
 
-class Said:
+class Answers:
     """Answers to requests, in turn; ``asked`` are their methods, paths and headers."""
 
     def __init__(self, *answers: tuple[int, Any]) -> None:
@@ -36,8 +36,8 @@ class Said:
 def kind(
     plural: str, name: str, scope: str = "Namespaced", verbs: tuple[str, ...] = ("get", "patch")
 ) -> dict[str, Any]:
-    said = {"group": "", "version": "", "kind": name}
-    return {"resource": plural, "responseKind": said, "scope": scope, "verbs": [*verbs], "subresources": []}
+    type_meta = {"group": "", "version": "", "kind": name}
+    return {"resource": plural, "responseKind": type_meta, "scope": scope, "verbs": [*verbs], "subresources": []}
 
 
 def group(name: str, *versions: dict[str, Any]) -> dict[str, Any]:
@@ -45,8 +45,8 @@ def group(name: str, *versions: dict[str, Any]) -> dict[str, Any]:
 
 
 def status(code: int, reason: str, message: str, *causes: dict[str, str]) -> tuple[int, dict[str, Any]]:
-    said = {"kind": "Status", "reason": reason, "message": message, "details": {"causes": [*causes]}}
-    return code, said
+    body = {"kind": "Status", "reason": reason, "message": message, "details": {"causes": [*causes]}}
+    return code, body
 
 
 async def test_discovery_tells_what_can_be_applied_and_whose_apiserver_is_silent() -> None:
@@ -56,28 +56,28 @@ async def test_discovery_tells_what_can_be_applied_and_whose_apiserver_is_silent
     ]})  # fmt: skip
     stale = group("metrics.k8s.io", {"version": "v1beta1", "freshness": "Stale"})
     apps = group("apps", {"version": "v1", "freshness": "Current", "resources": [kind("deployments", "Deployment")]})
-    said = Said((200, {"items": [core]}), (200, {"items": [stale, apps]}))
-    found = await HttpObjects(said).discover(SERVER)
+    answers = Answers((200, {"items": [core]}), (200, {"items": [stale, apps]}))
+    found = await HttpObjects(answers).discover(SERVER)
     assert found.resources == (
         CONFIG_MAP,
         ApiResource("", "v1", "Namespace", "namespaces", namespaced=False),
         ApiResource("apps", "v1", "Deployment", "deployments", namespaced=True),
     )
     assert found.silent == {("metrics.k8s.io", "v1beta1")}
-    assert [path for _, path, _ in said.asked] == ["/api", "/apis"]
+    assert [path for _, path, _ in answers.asked] == ["/api", "/apis"]
 
 
 async def test_discovery_tells_what_else_people_call_a_kind() -> None:
-    said = {**kind("configmaps", "ConfigMap"), "singularResource": "configmap", "shortNames": ["cm"]}
-    core = group("", {"version": "v1", "freshness": "Current", "resources": [said]})
-    (found,) = (await HttpObjects(Said((200, {"items": [core]}), (200, {"items": []}))).discover(SERVER)).resources
+    entry = {**kind("configmaps", "ConfigMap"), "singularResource": "configmap", "shortNames": ["cm"]}
+    core = group("", {"version": "v1", "freshness": "Current", "resources": [entry]})
+    (found,) = (await HttpObjects(Answers((200, {"items": [core]}), (200, {"items": []}))).discover(SERVER)).resources
     assert (found, found.singular, found.short_names) == (CONFIG_MAP, "configmap", ("cm",))
 
 
 async def test_a_preview_stores_nothing_and_takes_fields_of_others() -> None:
-    said = Said((200, {"data": {"a": "1"}}))
-    assert await HttpObjects(said).preview(SERVER, PATH, {"kind": "ConfigMap"}, manager="me") == {"data": {"a": "1"}}
-    (asked,) = said.asked
+    answers = Answers((200, {"data": {"a": "1"}}))
+    assert await HttpObjects(answers).preview(SERVER, PATH, {"kind": "ConfigMap"}, manager="me") == {"data": {"a": "1"}}
+    (asked,) = answers.asked
     assert asked[1] == f"{PATH}?fieldManager=me&force=true&dryRun=All&fieldValidation=Strict"
 
 
@@ -85,11 +85,11 @@ async def test_a_long_list_is_read_page_by_page() -> None:
     def page(name: str, more: str = "") -> dict[str, Any]:
         return {"metadata": {"continue": more}, "items": [{"metadata": {"name": name, "uid": name}}]}
 
-    said = Said((200, page("a", "x/y")), (200, page("b")))
-    found = await HttpObjects(said).metadata(SERVER, CONFIG_MAP, "set=mine")
+    answers = Answers((200, page("a", "x/y")), (200, page("b")))
+    found = await HttpObjects(answers).metadata(SERVER, CONFIG_MAP, "set=mine")
     assert [each.name for each in found] == ["a", "b"]
-    assert "labelSelector=set%3Dmine" in said.asked[1][1]
-    assert "continue=x" in said.asked[1][1]
+    assert "labelSelector=set%3Dmine" in answers.asked[1][1]
+    assert "continue=x" in answers.asked[1][1]
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ async def test_a_long_list_is_read_page_by_page() -> None:
 )
 async def test_what_is_refused_may_come_later_or_never(answer: tuple[int, Any], why: Refusal, golden: Golden) -> None:
     with pytest.raises(Refused) as refused:
-        await HttpObjects(Said(answer)).apply(SERVER, PATH, {"kind": "ConfigMap"}, manager="me")
+        await HttpObjects(Answers(answer)).apply(SERVER, PATH, {"kind": "ConfigMap"}, manager="me")
     assert refused.value.why is why
     golden(refused.value.seen)
     assert "\n" not in str(refused.value)
@@ -118,40 +118,40 @@ async def test_a_conflict_names_the_fields_and_who_owns_them(golden: Golden) -> 
         {"reason": "FieldManagerConflict", "message": 'conflict with "an-operator" using v1', "field": field}
         for field in (".data.a", ".data.b")
     ]
-    said = Said(status(409, "Conflict", "Apply failed with 2 conflicts", *causes))
+    answers = Answers(status(409, "Conflict", "Apply failed with 2 conflicts", *causes))
     with pytest.raises(Refused) as refused:
-        await HttpObjects(said).apply(SERVER, PATH, {}, manager="me")
+        await HttpObjects(answers).apply(SERVER, PATH, {}, manager="me")
     assert (refused.value.why, refused.value.fields) == (Refusal.OWNED, (".data.a", ".data.b"))
     golden(refused.value.seen)
-    assert "fieldManager=me&force=false" in said.asked[0][1]
+    assert "fieldManager=me&force=false" in answers.asked[0][1]
 
 
 async def test_what_is_said_of_a_secret_that_makes_no_sense_is_not_told() -> None:
-    said = Said(status(422, "Invalid", 'Invalid value: "hidden-word"'))
+    answers = Answers(status(422, "Invalid", 'Invalid value: "hidden-word"'))
     with pytest.raises(Refused) as refused:
-        await HttpObjects(said).apply(SERVER, PATH, {"kind": "Secret"}, manager="me")
+        await HttpObjects(answers).apply(SERVER, PATH, {"kind": "Secret"}, manager="me")
     assert refused.value.seen == "Invalid (422)"
 
 
 async def test_another_object_of_the_name_is_not_deleted(golden: Golden) -> None:
     other = status(409, "Conflict", "the UID in the precondition (a) does not match the UID in record (b)")
-    assert await HttpObjects(Said(other)).delete(SERVER, PATH, uid="a") is False
+    assert await HttpObjects(Answers(other)).delete(SERVER, PATH, uid="a") is False
     with golden.raises(Refused):
-        await HttpObjects(Said(status(409, "Conflict", "it is in use"))).delete(SERVER, PATH, uid="a")
+        await HttpObjects(Answers(status(409, "Conflict", "it is in use"))).delete(SERVER, PATH, uid="a")
 
 
 async def test_an_answer_that_is_no_object_is_unavailable(golden: Golden) -> None:
     with golden.raises(Unavailable):
-        await HttpObjects(Said((200, b"<html>"))).read(SERVER, PATH)
-    assert await HttpObjects(Said((404, {}))).read(SERVER, PATH) is None
-    assert await HttpObjects(Said((404, {}))).metadata(SERVER, CONFIG_MAP, "a") == ()
+        await HttpObjects(Answers((200, b"<html>"))).read(SERVER, PATH)
+    assert await HttpObjects(Answers((404, {}))).read(SERVER, PATH) is None
+    assert await HttpObjects(Answers((404, {}))).metadata(SERVER, CONFIG_MAP, "a") == ()
 
 
 async def test_a_policy_that_denies_a_secret_is_told_without_what_the_secret_holds(golden: Golden) -> None:
     why = "ValidatingAdmissionPolicy 'no-tokens' with binding 'b' denied request: no tokens, such as abcdef.x or {}"
     data: dict[str, JsonValue] = {"token-secret": base64.b64encode(b"hidden-word").decode()}
     for value in ("hidden-word", data["token-secret"]):
-        said = Said(status(422, "Invalid", f'secrets "t" is forbidden: {why.format(value)}'))
+        answers = Answers(status(422, "Invalid", f'secrets "t" is forbidden: {why.format(value)}'))
         with pytest.raises(Refused) as refused:
-            await HttpObjects(said).apply(SERVER, PATH, {"kind": "Secret", "data": data}, manager="me")
+            await HttpObjects(answers).apply(SERVER, PATH, {"kind": "Secret", "data": data}, manager="me")
         golden(refused.value.seen)

@@ -55,7 +55,7 @@ class Server:
                 raise each
             yield each.encode()
 
-    async def told(self, count: int) -> list[SeenLease]:
+    async def changes(self, count: int) -> list[SeenLease]:
         """The first changes."""
         watch = LeaseWatch(where="https://a:1", listed=self.listed, lines=self.lines, deadline=0.1)
         async with asyncio.timeout(5), aclosing(watch.changes()) as changes:
@@ -64,7 +64,7 @@ class Server:
 
 async def test_a_watch_that_ended_goes_on_from_what_was_seen_last() -> None:
     server = Server([(7, [document(5)])], [[event(8, holderIdentity="a")], [event(9, leaseTransitions=3)]])
-    found = await server.told(3)
+    found = await server.changes(3)
     assert [(each.resource_version, each.holder, each.transitions) for each in found] == [
         ("5", "", 0),
         ("8", "a", 0),
@@ -77,16 +77,16 @@ async def test_where_nothing_changes_all_are_listed_again_so_that_an_apiserver_w
     None
 ):
     server = Server([(7, [document(5)]), (9, [document(8)])], [[], [event(10)]])
-    assert [each.resource_version for each in await server.told(3)] == ["5", "8", "10"]
+    assert [each.resource_version for each in await server.changes(3)] == ["5", "8", "10"]
     assert server.asked == ["7", "9"]
 
 
 async def test_what_was_watched_too_long_ago_is_listed_again_and_what_is_gone_is_told() -> None:
     there, other = document(5), document(6, "other")
     server = Server([(7, [there, other]), (20, [document(12)])], [[failed(410, "too old")], [event(21)]])
-    found = await server.told(5)
-    told = [(each.name, each.resource_version, each.deleted) for each in found]
-    assert told == [
+    found = await server.changes(5)
+    leases = [(each.name, each.resource_version, each.deleted) for each in found]
+    assert leases == [
         (LOCK, "5", False),
         ("other", "6", False),
         ("other", "6", True),
@@ -99,7 +99,7 @@ async def test_what_was_watched_too_long_ago_is_listed_again_and_what_is_gone_is
 async def test_a_deletion_is_told_once() -> None:
     gone = event(8, "DELETED", holderIdentity="a")
     server = Server([(7, [document(5)]), (20, [])], [[gone, failed(410, "too old")], [event(21, "ADDED")]])
-    found = await server.told(3)
+    found = await server.changes(3)
     assert [(each.resource_version, each.deleted) for each in found] == [("5", False), ("8", True), ("21", False)]
 
 
@@ -116,14 +116,14 @@ async def test_a_deletion_is_told_once() -> None:
 async def test_what_is_no_change_ends_it(line: str | Exception, golden: Golden) -> None:
     server = Server([(7, [document(5)])], [[line]])
     with golden.raises(Unavailable):
-        await server.told(2)
+        await server.changes(2)
 
 
 async def test_silence_ends_it(monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
     monkeypatch.setattr(http, "WATCHED", 0)
     server = Server([(7, [document(5)])], [])
     with golden.raises(TimedOut):
-        await server.told(2)
+        await server.changes(2)
 
 
 def test_who_wrote_the_holder_is_who_holds_it_and_not_who_wrote_another_field_later() -> None:

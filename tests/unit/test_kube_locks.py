@@ -76,7 +76,7 @@ async def answering(answer: Callable[[str], bytes]) -> AsyncIterator[KubeLocks]:
         await server.wait_closed()
 
 
-def said(status: int, body: str) -> bytes:
+def response(status: int, body: str) -> bytes:
     return f"HTTP/1.1 {status} X\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n{body}".encode()
 
 
@@ -102,7 +102,7 @@ def streamed(*events: str) -> bytes:
 async def test_each_answer_to_a_write_is_told_as_what_it_is(
     status: int, error: type[QuarterdeckError], golden: Golden
 ) -> None:
-    async with answering(lambda _: said(status, "no")) as locks:
+    async with answering(lambda _: response(status, "no")) as locks:
         with golden.raises(error):
             await locks.update("l", Record(holder="me", duration=15.0, version="7"))
 
@@ -112,7 +112,7 @@ async def test_who_asks_says_who_it_is(golden: Golden) -> None:
 
     def answer(head: str) -> bytes:
         heads.append(head)
-        return said(200, CLIENT_GO)
+        return response(200, CLIENT_GO)
 
     async with answering(answer) as locks:
         await locks.read("l")
@@ -133,7 +133,7 @@ async def test_a_watch_that_began_too_long_ago_or_just_ended_looks_what_is_there
     expired = json.dumps({"type": "ERROR", "object": {"code": 410, "message": "too old resource version"}})
     for watch in (streamed(expired), streamed()):
         async with answering(
-            lambda head, watch=watch: watch if "watch=true" in head else said(200, CLIENT_GO)
+            lambda head, watch=watch: watch if "watch=true" in head else response(200, CLIENT_GO)
         ) as locks:
             found = await locks.changed("l", "6")
             assert found is not None
@@ -145,7 +145,7 @@ async def test_a_watch_that_is_refused_is_no_change(golden: Golden) -> None:
     async with answering(lambda _: streamed(failed)) as locks:
         with golden.raises(Unavailable):
             await locks.changed("l", "6")
-    async with answering(lambda _: said(403, "no")) as locks:
+    async with answering(lambda _: response(403, "no")) as locks:
         with golden.raises(Unavailable):
             await locks.changed("l", "6")
 

@@ -83,7 +83,7 @@ class Seen:
         for acts in self.acts.values():
             tokens = [token for _, _, token in acts]
             assert tokens == sorted(tokens)
-            assert len({(who, token) for _, who, token in acts}) == len(set(tokens))
+            assert len({(process, token) for _, process, token in acts}) == len(set(tokens))
 
 
 @dataclass
@@ -117,7 +117,7 @@ class Lab:
     clock: Clock = field(default_factory=Clock)
     locks: MemoryLocks = field(default_factory=MemoryLocks)
     seen: Seen = field(init=False)
-    told: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
     dead: set[str] = field(default_factory=set)
     stubborn: set[str] = field(default_factory=set)
     failing: set[str] = field(default_factory=set)
@@ -126,23 +126,23 @@ class Lab:
     def __post_init__(self) -> None:
         self.seen = Seen(self.clock)
 
-    def controller(self, who: str, name: str) -> Callable[[Held], Awaitable[None]]:
+    def controller(self, process: str, name: str) -> Callable[[Held], Awaitable[None]]:
         async def run(held: Held) -> None:
-            while who not in self.dead:
+            while process not in self.dead:
                 held.check()
                 if name in self.failing:
                     raise RuntimeError(f"{name} has a defect")
-                self.seen.acts.setdefault(name, []).append((self.clock.now, who, held.token))
+                self.seen.acts.setdefault(name, []).append((self.clock.now, process, held.token))
                 try:
                     await asyncio.sleep(0.01)
                 except asyncio.CancelledError:
-                    if who not in self.stubborn:
+                    if process not in self.stubborn:
                         raise
 
         return run
 
-    def set(self, who: str, lock: str, *names: str) -> ControllerSet:
-        return ControllerSet(lock=lock, controllers={name: self.controller(who, name) for name in names})
+    def set(self, process: str, lock: str, *names: str) -> ControllerSet:
+        return ControllerSet(lock=lock, controllers={name: self.controller(process, name) for name in names})
 
     def process(
         self, name: str, primary: str, *migration: str, precedence: int = 0, timing: Timing = TIMING
@@ -163,7 +163,7 @@ class Lab:
             clock=self.clock.monotonic,
             wall=self.clock.wall,
             fatal=fatal,
-            tell=self.told.append,
+            tell=self.messages.append,
             watchdog=False,
         )
         self.processes.append(Process(self, name, manager, net))
@@ -214,7 +214,7 @@ async def test_a_manager_runs_its_sets_and_lets_all_go_when_it_ends(lab: Lab) ->
         record = await lab.locks.read(lock)
         assert record is not None
         assert (record.holder, record.transitions) == ("", 0)
-    assert not lab.told
+    assert not lab.messages
 
 
 @life
@@ -266,13 +266,13 @@ async def test_who_is_cut_off_stops_before_the_next_one_begins(lab: Lab) -> None
     one.net.cut = True
     await lab.until(lambda: lab.holders("cloud") == ["b"], 20)
     acts = lab.seen.acts["cloud-controller"]
-    last = max(at for at, who, _ in acts if who == "a")
-    first = min(at for at, who, _ in acts if who == "b")
+    last = max(at for at, process, _ in acts if process == "a")
+    first = min(at for at, process, _ in acts if process == "b")
     assert first - last > TIMING.stop_within
     one.net.cut = False
     await asyncio.sleep(60)
     assert lab.holders("cloud") == ["b"]
-    assert any("the network is cut" in each for each in lab.told)
+    assert any("the network is cut" in each for each in lab.messages)
 
 
 @life
@@ -322,8 +322,8 @@ async def test_a_holder_that_does_not_let_go_is_told_of(lab: Lab) -> None:
     lab.process("b", "ccm", "cloud", precedence=1).start()
     await asyncio.sleep(40)
     assert lab.holders("cloud") == ["a"]
-    (told,) = (each for each in lab.told if "asked to release" in each)
-    assert "lock 'cloud' is held by a_" in told
+    (message,) = (each for each in lab.messages if "asked to release" in each)
+    assert "lock 'cloud' is held by a_" in message
 
 
 @life
@@ -333,9 +333,9 @@ async def test_a_lock_of_client_go_is_waited_for_and_told_of(lab: Lab, golden: G
     took = await lab.until(lambda: lab.holders("cloud") == ["b"], 20)
     assert took >= 15
     assert lab.seen.acts["cloud-controller"][0][2] == 5
-    (told,) = lab.told
-    assert "node-1_3f2a" in told
-    golden(told)
+    (message,) = lab.messages
+    assert "node-1_3f2a" in message
+    golden(message)
 
 
 @life
@@ -345,7 +345,7 @@ async def test_a_lock_that_was_used_with_other_controllers_is_not_taken(lab: Lab
     await asyncio.sleep(30)
     assert lab.holders("kcm") == ["a"]
     assert lab.holders("cloud") == []
-    golden(lab.told)
+    golden(lab.messages)
 
 
 @life
@@ -419,7 +419,7 @@ async def test_more_than_two_migration_locks_are_warned_of_and_impossible_sets_a
     lab: Lab, golden: Golden
 ) -> None:
     lab.process("a", "kcm", "one", "two", "three")
-    golden(lab.told)
+    golden(lab.messages)
     for sets in (("kcm",), ("one", "one")):
         with golden.raises(InvalidInput):
             lab.process("b", "kcm", *sets)

@@ -87,9 +87,9 @@ def test_a_process_whose_controller_does_not_give_way_ends_before_its_lock_passe
         assert child.stdout is not None
         assert child.stdout.readline() == b"begins\n"
         since = time.monotonic()
-        _, said = child.communicate(timeout=60)
+        _, errors = child.communicate(timeout=60)
         assert child.returncode == 1
-        assert b"ended: lock 'primary' is not held any more" in said
+        assert b"ended: lock 'primary' is not held any more" in errors
         assert time.monotonic() - since < 30, "it did not wait for its controller"
 
 

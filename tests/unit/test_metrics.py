@@ -52,7 +52,7 @@ WELL = serving()
 STEP = StartUnit(site="east", why="", replica="east-1", component=Component.ETCD)
 
 
-def told(metrics: Metrics) -> dict[str, dict[tuple[str, ...], float]]:
+def numbers_of(metrics: Metrics) -> dict[str, dict[tuple[str, ...], float]]:
     """All numbers, by metric and the values of its labels in their order; of histograms how many there are."""
     found: dict[str, dict[tuple[str, ...], float]] = {}
     labels = {each.name: each.labels for each in METRICS}
@@ -69,7 +69,7 @@ def told(metrics: Metrics) -> dict[str, dict[tuple[str, ...], float]]:
 def of(world: World) -> dict[str, dict[tuple[str, ...], float]]:
     metrics = Metrics(clock=lambda: 1000.0)
     metrics.observed("demo", world, plan(world))
-    return told(metrics)
+    return numbers_of(metrics)
 
 
 def test_controllers_are_led_or_not_and_absent_where_nobody_knows() -> None:
@@ -110,12 +110,12 @@ def test_databases_are_told_with_their_quota() -> None:
 
 def test_whether_a_member_lags_is_told_where_it_is_known() -> None:
     for lagging, value in ((True, 1), (False, 0)):
-        found = of(with_member(WELL, "east-2", lambda each, so=lagging: replace(each, lagging=so)))
+        found = of(with_member(WELL, "east-2", lambda each, lags=lagging: replace(each, lagging=lags)))
         assert found["quarterdeck_etcd_member_lagging"]["demo", "main", "east-2"] == value
     unknown = of(with_member(WELL, "east-2", lambda each: replace(each, lagging=None)))
     assert ("demo", "main", "east-2") not in unknown["quarterdeck_etcd_member_lagging"]
-    lags = of(with_member(WELL, "east-2", lambda each: replace(each, lagging=True)))
-    assert lags["quarterdeck_plane_warnings"]["demo", "MemberLagging"] == 1
+    found = of(with_member(WELL, "east-2", lambda each: replace(each, lagging=True)))
+    assert found["quarterdeck_plane_warnings"]["demo", "MemberLagging"] == 1
 
 
 def test_what_ails_a_plane_is_a_number() -> None:
@@ -159,18 +159,18 @@ async def test_steps_and_troubles_are_counted_and_a_plane_that_is_gone_leaves_no
     watcher = metrics.of("demo")
     await watcher.observed(WELL, plan(WELL))
     metrics.asked({("demo", "Succeeded"): 2, ("gone", "Succeeded"): 7})
-    assert told(metrics)["quarterdeck_operations"] == {("demo", "Succeeded"): 2}
+    assert numbers_of(metrics)["quarterdeck_operations"] == {("demo", "Succeeded"): 2}
     for seconds in (0.2, 400.0):
         await watcher.ended(STEP, seconds, None)
     await watcher.ended(STEP, 1.0, Unavailable("starting", "no"))
     await watcher.troubled(Unavailable("looking", "no"))
-    found = told(metrics)
+    found = numbers_of(metrics)
     assert found["quarterdeck_steps_total"] == {("demo", "start-unit", "done"): 2, ("demo", "start-unit", "failed"): 1}
     assert found["quarterdeck_troubles_total"] == {("demo",): 1}
     assert found["quarterdeck_step_duration_seconds"] == {("start-unit",): 2}
     assert 'quarterdeck_step_duration_seconds_bucket{le="300.0",step="start-unit"} 1.0' in metrics.text().decode()
     await watcher.observed(replace(WELL, deleting=True), Plan())
-    assert not any(labels[0] == "demo" for rows in told(metrics).values() for labels in rows)
+    assert not any(labels[0] == "demo" for rows in numbers_of(metrics).values() for labels in rows)
 
 
 def test_a_look_is_as_long_as_the_hosts_own_clock_says() -> None:
@@ -178,7 +178,7 @@ def test_a_look_is_as_long_as_the_hosts_own_clock_says() -> None:
     for boot, expected in (("now", {("demo",): 0.5}), ("before", None)):
         memory = replace(WELL.memory, timeline=Timeline(boot=boot, ahead=1_000.0))
         metrics.observed("demo", replace(WELL, memory=memory, now=1_100.0), Plan())
-        assert told(metrics).get("quarterdeck_plane_look_duration_seconds") == expected
+        assert numbers_of(metrics).get("quarterdeck_plane_look_duration_seconds") == expected
 
 
 # --- what is read now and then --------------------------------------------------------------------------------------
@@ -190,9 +190,9 @@ async def test_disks_and_certificates_are_read_once_a_minute_of_members_that_ans
     world = with_member(small.world, "east-3", lambda each: replace(each, health=Health.DOWN))
     metrics.observed("alpha", world, Plan())
     await measures.turn(small.plane, replace(world, membership=None))
-    assert "quarterdeck_etcd_member_wal_fsync_p99_seconds" not in told(metrics), "nobody could be asked"
+    assert "quarterdeck_etcd_member_wal_fsync_p99_seconds" not in numbers_of(metrics), "nobody could be asked"
     await measures.turn(small.plane, world)
-    found = told(metrics)
+    found = numbers_of(metrics)
     took = found["quarterdeck_etcd_member_wal_fsync_p99_seconds"]
     assert set(took) == {("alpha", "main", f"east-{each}") for each in (1, 2)}
     assert took["alpha", "main", "east-1"] <= 0.001
@@ -200,10 +200,10 @@ async def test_disks_and_certificates_are_read_once_a_minute_of_members_that_ans
     assert ends > 1_700_000_000
     now[0] += EVERY - 1
     await measures.turn(small.plane, small.world)
-    assert told(metrics) == found, "it was read a moment ago"
+    assert numbers_of(metrics) == found, "it was read a moment ago"
     now[0] += 1
     await measures.turn(small.plane, small.world)
-    (third,) = told(metrics)["quarterdeck_etcd_member_wal_fsync_p99_seconds"]
+    (third,) = numbers_of(metrics)["quarterdeck_etcd_member_wal_fsync_p99_seconds"]
     assert third == ("alpha", "main", "east-3"), "the others have synced nothing since"
 
 
@@ -275,12 +275,12 @@ async def test_metrics_and_health_are_told_over_http_and_nothing_else_is(golden:
 
 
 async def test_a_manager_tells_of_each_plane_and_is_ready_while_it_keeps_any() -> None:
-    said: list[str] = []
-    log = SimpleNamespace(info=lambda _, address: said.append(address))
+    addresses: list[str] = []
+    log = SimpleNamespace(info=lambda _, address: addresses.append(address))
     engine = SimpleNamespace(home=SimpleNamespace(store=MemoryStore()))
     async with AsyncExitStack() as stack:
         manager = await measured(PlaneManager(engine=engine, network=Isolation.LOOPBACK, log=log), "127.0.0.1:0", stack)
-        address = ListenAddress.parse(said[0].removeprefix("http://").removesuffix("/metrics"))
+        address = ListenAddress.parse(addresses[0].removeprefix("http://").removesuffix("/metrics"))
         assert (await asked(address, get("/readyz")))[0] == "503"
         manager.alive()
         assert (await asked(address, get("/readyz")))[0] == "200"
@@ -315,15 +315,15 @@ async def test_what_two_processes_tell_is_told_as_one() -> None:
 
 
 async def test_a_process_on_another_network_tells_when_it_is_asked_and_ends_with_who_started_it() -> None:
-    (asks, ask), (tell, told) = os.pipe(), os.pipe()
+    (asks, ask), (tell, answers) = os.pipe(), os.pipe()
     text, free = b"a" * 300_000, asyncio.Event()
     free.set()
 
-    async def said() -> bytes:
+    async def metrics() -> bytes:
         await free.wait()
         return text
 
-    attending = asyncio.create_task(attended(Parent(asks=asks, told=told), said))
+    attending = asyncio.create_task(attended(Parent(asks=asks, answers=answers), metrics))
     loop, reader = asyncio.get_running_loop(), asyncio.StreamReader()
     out, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(tell, "rb"))
     into, protocol = await loop.connect_write_pipe(

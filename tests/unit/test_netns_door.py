@@ -378,9 +378,9 @@ async def test_closing_the_door_cuts_its_connections() -> None:
 
 async def test_a_client_that_leaves_without_a_word_leaves_nothing_behind() -> None:
     async with door() as port:
-        for said in (b"", b"CONN", b"CONNECT api.example:1 HTTP/1.1\r\n"):
+        for sent in (b"", b"CONN", b"CONNECT api.example:1 HTTP/1.1\r\n"):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            writer.write(said)
+            writer.write(sent)
             writer.write_eof()
             assert await asyncio.wait_for(reader.read(), 5) == b""
             await closed(writer)

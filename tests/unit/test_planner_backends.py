@@ -30,7 +30,7 @@ def before_the_name_moves() -> World:
     return observe(until(moving(3, 3), about_to(SetRecord)))
 
 
-def told_of(outcome: RuleOutcome) -> dict[str, tuple[str, ...]]:
+def backends_of(outcome: RuleOutcome) -> dict[str, tuple[str, ...]]:
     return {step.site: step.backends for step in outcome.steps if isinstance(step, SetBackends)}
 
 
@@ -50,30 +50,30 @@ def apiserver_is(state: UnitState, world: World, name: str) -> World:
 
 @pytest.mark.parametrize("state", [UnitState.RUNNING, UnitState.STOPPING, UnitState.FAILED, UnitState.UNKNOWN])
 def test_who_is_listed_stays_as_long_as_its_apiserver_may_come_back(state: UnitState) -> None:
-    assert told_of(planned(apiserver_is(state, serving(), "east-2"), SetBackends)) == {}
+    assert backends_of(planned(apiserver_is(state, serving(), "east-2"), SetBackends)) == {}
 
 
 @pytest.mark.parametrize("state", [UnitState.STOPPED, UnitState.ABSENT])
 def test_who_is_listed_leaves_when_its_apiserver_was_stopped(state: UnitState) -> None:
-    assert told_of(planned(apiserver_is(state, serving(), "east-2"), SetBackends)) == {"east": ("east-1", "east-3")}
+    assert backends_of(planned(apiserver_is(state, serving(), "east-2"), SetBackends)) == {"east": ("east-1", "east-3")}
 
 
 def test_edges_that_do_not_send_to_the_same_are_told_once_more() -> None:
     east = serving().balancer("east")
-    assert told_of(planned(with_balancers(serving(), east), SetBackends)) == {}
-    assert told_of(planned(with_balancers(serving(), replace(east, alike=False)), SetBackends)) == {"east": ALL}
+    assert backends_of(planned(with_balancers(serving(), east), SetBackends)) == {}
+    assert backends_of(planned(with_balancers(serving(), replace(east, alike=False)), SetBackends)) == {"east": ALL}
 
 
 def test_who_only_one_edge_lists_is_added_to_the_others_when_it_is_ready() -> None:
     """An edge that was away has whom it had then."""
     east = replace(serving().balancer("east"), alike=False, common=frozenset({"east-1", "east-2"}))
     for both, expected in (("east-2", ALL), ("east-3", ("east-1", "east-2"))):
-        assert told_of(planned(with_balancers(unready(serving(), both), east), SetBackends)) == {"east": expected}
+        assert backends_of(planned(with_balancers(unready(serving(), both), east), SetBackends)) == {"east": expected}
 
 
 def test_who_is_ready_comes_in_and_who_was_never_recorded_goes_out() -> None:
     east = replace(serving().balancer("east"), backends=frozenset({"east-1"}) | NO_MORE)
-    assert told_of(planned(with_balancers(serving(), east), SetBackends)) == {"east": ALL}
+    assert backends_of(planned(with_balancers(serving(), east), SetBackends)) == {"east": ALL}
 
 
 def test_nobody_is_taken_away_when_nobody_would_be_left(golden: Golden) -> None:
@@ -98,7 +98,7 @@ def test_a_load_balancer_whose_machine_does_not_answer_is_told_nothing(golden: G
     dark = with_balancers(before_the_name_moves(), BalancerFact(site="east", running=False, reachable=False))
     dark = with_balancers(dark, replace(dark.balancer("west"), backends=NO_MORE))
     seen = planned(dark, SetBackends)
-    assert list(told_of(seen)) == ["west"]
+    assert list(backends_of(seen)) == ["west"]
     golden(whats(seen))
 
 
@@ -108,15 +108,15 @@ def test_a_load_balancer_whose_machine_does_not_answer_is_told_nothing(golden: G
 def test_the_first_load_balancer_starts_with_the_first_ready_apiserver() -> None:
     without = replace(unready(serving(), "east-2", "east-3"), balancers=(), record=None)
     without = with_memory(without, served_site=None)
-    assert told_of(backends(view(without))) == {"east": ("east-1",)}
+    assert backends_of(backends(view(without))) == {"east": ("east-1",)}
     assert backends(view(unready(without, "east-1"))) == RuleOutcome()
 
 
 def test_a_load_balancer_that_runs_is_told_whom_to_send_to_wherever_it_is() -> None:
     """The name may lead there all the same: the late call of an old driver, or a change that was not seen yet."""
     north = BalancerFact(site="north", running=True, backends=NO_MORE)
-    assert told_of(planned(with_balancers(serving(), north), SetBackends)) == {"north": ALL}
-    assert told_of(planned(with_balancers(serving(), replace(north, running=False)), SetBackends)) == {}
+    assert backends_of(planned(with_balancers(serving(), north), SetBackends)) == {"north": ALL}
+    assert backends_of(planned(with_balancers(serving(), replace(north, running=False)), SetBackends)) == {}
 
 
 # --- an address that leads nowhere ----------------------------------------------------------------------------------
@@ -154,5 +154,5 @@ def listing(site: str, *healthy: str) -> BalancerFact:
     ],
 )
 def test_what_leads_nowhere_although_a_client_may_use_it_is_lit_first(world: World, lit: set[str]) -> None:
-    assert set(told_of(relight(view(world)))) == lit
-    assert set(told_of(backends(view(world)))) >= lit
+    assert set(backends_of(relight(view(world)))) == lit
+    assert set(backends_of(backends(view(world)))) >= lit

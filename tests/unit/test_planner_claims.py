@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from model.stories import about_to, serving, told, until, whats, with_unit
+from model.stories import about_to, serving, step_words, until, whats, with_unit
 from model.worlds import empty, moving, settled
 
 from quarterdeck.model.components import Component
@@ -23,11 +23,13 @@ from quarterdeck.planner.simulated import observe
 
 def failing(world: World, *steps: Step) -> World:
     """The world in which these steps are put aside."""
-    return replace(world, failing=tuple(Failing(step=bare(step), error=f"{told(step)} to succeed") for step in steps))
+    return replace(
+        world, failing=tuple(Failing(step=bare(step), error=f"{step_words(step)} to succeed") for step in steps)
+    )
 
 
 def now(world: World) -> list[str]:
-    return [told(step) for step in plan(world).now]
+    return [step_words(step) for step in plan(world).now]
 
 
 def first(world: World) -> Step:
@@ -102,7 +104,7 @@ def test_a_plane_is_not_done_while_a_replica_cannot_be_released() -> None:
     released = plan(world).now
     world = failing(world, *released)
     assert not plan(world).now
-    assert whats(plan(world)) == tuple(f"{told(step)} to succeed" for step in released)
+    assert whats(plan(world)) == tuple(f"{step_words(step)} to succeed" for step in released)
 
 
 def test_a_plane_goes_but_for_the_replica_whose_machine_refuses() -> None:

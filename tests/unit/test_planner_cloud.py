@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.stories import ROLLING_STEPS, planned, told, whats, with_fact, with_unit
+from model.stories import ROLLING_STEPS, planned, step_words, whats, with_fact, with_unit
 from model.worlds import FORMER, NEW, changing, settled
 from support.components import ALWAYS
 from support.golden import Golden
@@ -54,14 +54,16 @@ def test_it_comes_to_one_replica_although_nothing_has_to_stop_for_it() -> None:
     world = observe(truth)
     assert not costs_nothing(world, world.memory.replica("east-2"), frozenset({CLOUD}))
     after = apply(truth, planned(world, *ROLLING_STEPS).steps[0])
-    assert [told(each) for each in planned(observe(after), StartUnit).steps] == [f"StartUnit {CLOUD} of east-2"]
+    assert [step_words(each) for each in planned(observe(after), StartUnit).steps] == [f"StartUnit {CLOUD} of east-2"]
     assert adopting(after) == [], "the next one waits until it runs"
 
 
 def test_the_next_one_waits_until_the_one_before_says_that_it_is_well(golden: Golden) -> None:
     def silent(component: Component) -> RuleOutcome:
-        said = frozenset({component})
-        return planned(with_fact(observe(first()), "east-2", lambda fact: replace(fact, silent=said)), *ROLLING_STEPS)
+        programs = frozenset({component})
+        return planned(
+            with_fact(observe(first()), "east-2", lambda fact: replace(fact, silent=programs)), *ROLLING_STEPS
+        )
 
     assert adopting(first()) == ["east-3"]
     assert not silent(CLOUD).steps
@@ -106,9 +108,9 @@ def test_every_replica_has_one_and_it_is_looked_after_only_where_its_revision_sa
         assert not is_due(view(replace(world, programs=ReplicaPrograms())), each, CLOUD)
     missing = with_unit(world, "east-3", CLOUD, UnitState.FAILED)
     golden(whats(planned(missing)))
-    assert [told(each) for each in planned(with_unit(world, "east-3", CLOUD, UnitState.STOPPED), StartUnit).steps] == [
-        f"StartUnit {CLOUD} of east-3"
-    ]
+    assert [
+        step_words(each) for each in planned(with_unit(world, "east-3", CLOUD, UnitState.STOPPED), StartUnit).steps
+    ] == [f"StartUnit {CLOUD} of east-3"]
 
 
 def test_it_stops_on_one_replica_after_the_other_and_what_is_left_is_removed() -> None:
@@ -119,7 +121,7 @@ def test_it_stops_on_one_replica_after_the_other_and_what_is_left_is_removed() -
     done = settled(truth)
     assert all(each.units == frozenset(ALWAYS) for _, each in done.replicas)
     stopped: World = with_unit(observe(done), "east-2", CLOUD, UnitState.STOPPED)
-    assert [told(each) for each in dismiss(view(stopped)).steps] == [f"StopUnit {CLOUD} of east-2"]
+    assert [step_words(each) for each in dismiss(view(stopped)).steps] == [f"StopUnit {CLOUD} of east-2"]
     for state in (UnitState.ABSENT, UnitState.UNKNOWN):
         assert dismiss(view(with_unit(stopped, "east-2", CLOUD, state))).steps == ()
     still = with_unit(observe(truth), "east-2", CLOUD, UnitState.STOPPED)

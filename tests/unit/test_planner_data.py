@@ -10,7 +10,7 @@ from model.stories import (
     is_done,
     planned,
     serving,
-    told,
+    step_words,
     until,
     whats,
     with_fact,
@@ -43,7 +43,7 @@ def without_data(world: World, name: str, state: UnitState = UnitState.FAILED) -
 
 
 def of(world: World) -> list[str]:
-    return [told(step) for step in plan(world).now]
+    return [step_words(step) for step in plan(world).now]
 
 
 # --- without data ---------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from itertools import groupby
 
 import pytest
 from model.faults import faults
-from model.stories import kind, told
+from model.stories import kind, step_words
 from model.worlds import empty, machines, moving, settled, wanted
 from support.components import CONTROLLERS
 from support.golden import Golden
@@ -63,7 +63,7 @@ def shape(run: DryRun) -> list[str]:
 
 def _words(step: Step) -> str:
     if isinstance(step, Swap):
-        return told(step)
+        return step_words(step)
     unit = ""
     if isinstance(step, StartUnit | StopUnit):
         unit = "controllers" if step.component in CONTROLLERS else str(step.component)
@@ -139,6 +139,6 @@ def test_a_forecast_from_any_faulty_world_ends() -> None:
 def test_a_plane_behind_a_fixed_address_moves_behind_it() -> None:
     run = dry_run(observe(moving(3, 3, front="east")))
     assert run.stuck_on == ()
-    told_of = shape(run)
-    assert not [each for each in told_of if "Record" in each or "StopBalancer" in each or "SetBackends west" in each]
-    assert told_of[-1] == "3 ReleaseReplica east"
+    steps = shape(run)
+    assert not [each for each in steps if "Record" in each or "StopBalancer" in each or "SetBackends west" in each]
+    assert steps[-1] == "3 ReleaseReplica east"

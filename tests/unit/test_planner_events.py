@@ -10,11 +10,11 @@ import pytest
 from model.stories import (
     ROLLING_STEPS,
     about_to,
-    all_told,
+    all_steps,
     is_done,
     planned,
+    step_words,
     steps_until,
-    told,
     until,
     whats,
     with_fact,
@@ -53,7 +53,7 @@ from quarterdeck.planner.simulated.parts import Power, SimMember, SimReplica
 from quarterdeck.planner.simulated.truth import Truth
 from quarterdeck.planner.view import View, view
 
-ANEW = ReplicaChange(restart=frozenset({Component.APISERVER}))
+RESTARTED = ReplicaChange(restart=frozenset({Component.APISERVER}))
 EVENTS, EVENTS_ETCD, UNKNOWN = Cluster.EVENTS, Component.EVENTS_ETCD, UnitState.UNKNOWN
 
 
@@ -66,13 +66,13 @@ def asked(rule: Ask, seen: View) -> RuleOutcome:
 @cache
 def going_on(replicas: int = 3) -> Truth:
     """A plane that is well, whose user has just asked for events apart."""
-    return changing(replicas, replicas, ANEW, apart=frozenset({NEW}))
+    return changing(replicas, replicas, RESTARTED, apart=frozenset({NEW}))
 
 
 @cache
 def going_off(replicas: int = 3) -> Truth:
     """One that keeps them apart, whose user has just asked for it to keep them no more."""
-    return changing(replicas, replicas, ANEW, apart=frozenset({FORMER}))
+    return changing(replicas, replicas, RESTARTED, apart=frozenset({FORMER}))
 
 
 @cache
@@ -101,7 +101,7 @@ def test_nobody_goes_over_before_the_cluster_is_there() -> None:
 
 @pytest.mark.parametrize("name", ["east-1", "east-2", "east-3"])
 def test_nobody_goes_over_while_a_member_does_not_vote(name: str, golden: Golden) -> None:
-    assert all_told(planned(about_to_rest(), *ROLLING_STEPS))
+    assert all_steps(planned(about_to_rest(), *ROLLING_STEPS))
     outcome = planned(of_events(about_to_rest(), name, Health.SUSPECT), *ROLLING_STEPS)
     golden(whats(outcome))
     assert not outcome.steps
@@ -115,7 +115,7 @@ def test_nobody_goes_over_while_the_cluster_does_not_answer(golden: Golden) -> N
 def test_a_member_that_is_started_anew_with_its_apiserver_need_not_vote_meanwhile(golden: Golden) -> None:
     both = ReplicaChange(restart=frozenset({EVENTS_ETCD}))
     asked = changing(3, 3, both, apart=frozenset({FORMER, NEW}))
-    stopped = until(asked, lambda _, now: "StopUnit etcd-events of east-2" in map(told, now.now))
+    stopped = until(asked, lambda _, now: "StopUnit etcd-events of east-2" in map(step_words, now.now))
     for step in plan(observe(stopped)).now:
         stopped = apply(stopped, step)
     outcome = planned(of_events(observe(stopped), "east-2", Health.SUSPECT), *ROLLING_STEPS)
@@ -127,7 +127,7 @@ def test_a_member_that_is_started_anew_with_its_apiserver_need_not_vote_meanwhil
 def test_an_apiserver_starts_only_when_both_its_members_vote() -> None:
     well = observe(settled(replace(going_off(), revision=FORMER)))
     world = with_unit(well, "east-1", Component.APISERVER, UnitState.STOPPED)
-    assert all_told(planned(world, StartUnit)) == ["StartUnit kube-apiserver of east-1"]
+    assert all_steps(planned(world, StartUnit)) == ["StartUnit kube-apiserver of east-1"]
     assert not planned(of_events(world, "east-1", Health.SUSPECT), StartUnit).steps
     assert not planned(replace(world, events_membership=None), StartUnit).steps
 
@@ -161,7 +161,7 @@ def test_what_is_left_on_a_machine_that_does_not_answer_is_a_leftover(golden: Go
     truth = until(going_off(), about_to(ReleaseMember))
     off = tuple(replace(each, power=Power.OFF) if each.name == "east-a1" else each for each in truth.machines)
     world = observe(replace(truth, machines=off))
-    assert "ReleaseMember east-1" not in all_told(planned(world))
+    assert "ReleaseMember east-1" not in all_steps(planned(world))
     _, leftovers = release(view(world))
     golden(leftovers)
 
@@ -217,7 +217,7 @@ def test_who_is_no_member_any_more_keeps_no_cluster_from_going() -> None:
         memory=replace(world.memory, replicas=(*world.memory.replicas, gone)),
         replicas=(*world.replicas, silent),
     )
-    assert all_told(dissolve(view(world))) == ["ForgetCluster"]
+    assert all_steps(dissolve(view(world))) == ["ForgetCluster"]
 
 
 def test_what_a_machine_that_answers_has_left_is_no_leftover() -> None:
@@ -244,7 +244,7 @@ def test_the_same_replicas_vote_in_both_before_the_swap() -> None:
 
 def test_a_target_without_its_events_does_not_take_over() -> None:
     about = until(moves(), lambda truth, _: bool(truth.replica("west-4").events))
-    served = until(about, lambda truth, now: "SetRecord west" in map(told, now.now))
+    served = until(about, lambda truth, now: "SetRecord west" in map(step_words, now.now))
     assert view(observe(served)).takeover
     assert not view(replace(observe(served), events_membership=None)).takeover
     assert not view(of_events(observe(served), "west-4", Health.DOWN)).takeover or {
@@ -253,16 +253,16 @@ def test_a_target_without_its_events_does_not_take_over() -> None:
 
 
 def test_a_replica_is_not_released_while_it_is_a_member_of_the_other_cluster() -> None:
-    about = until(moves(), lambda truth, now: "ReleaseReplica east-1" in map(told, now.now))
+    about = until(moves(), lambda truth, now: "ReleaseReplica east-1" in map(step_words, now.now))
     world = observe(about)
     steps, _ = release(view(world))
-    assert "ReleaseReplica east-1" in map(told, steps)
+    assert "ReleaseReplica east-1" in map(step_words, steps)
     former = observe(until(moves(), about_to(Swap))).events_membership
     assert former is not None
     late = replace(world, events_membership=former)
-    assert "ReleaseReplica east-1" not in map(told, release(view(late))[0])
+    assert "ReleaseReplica east-1" not in map(step_words, release(view(late))[0])
     blind = replace(world, events_membership=None)
-    assert "ReleaseReplica east-1" not in map(told, release(view(blind))[0])
+    assert "ReleaseReplica east-1" not in map(step_words, release(view(blind))[0])
 
 
 def test_a_member_for_events_stays_while_its_apiserver_serves_unless_it_is_down() -> None:
@@ -300,14 +300,14 @@ def test_one_that_leads_on_without_its_data_hands_over_before_it_is_taken_out() 
     """Its files are deleted, and it has them open."""
     truth = settled(replace(going_off(), revision=FORMER))
     world = with_fact(observe(truth), "east-1", lambda fact: replace(fact, events=replace(fact.events, has_data=False)))
-    assert all_told(asked(membership.remove_dead, view(world))) == ["TransferLeadership east-2"]
+    assert all_steps(asked(membership.remove_dead, view(world))) == ["TransferLeadership east-2"]
 
 
 def test_another_member_comes_only_when_nothing_of_the_one_before_is_left() -> None:
     truth = settled(replace(going_off(), revision=FORMER))
     lost = until(truth.with_replica("east-2", replace(truth.replica("east-2"), events_data=False)), about_to(StopUnit))
     world = observe(lost)
-    assert all_told(renew(view(world))) == ["StopUnit etcd-events of east-2"]
+    assert all_steps(renew(view(world))) == ["StopUnit etcd-events of east-2"]
     silent = with_fact(world, "east-2", lambda fact: replace(fact, units=tuple((each, UNKNOWN) for each in NAMED)))
     assert not renew(view(silent)).steps
     assert not renew(view(replace(world, cordoned=("east-2",)))).steps
@@ -428,7 +428,7 @@ def test_a_learner_of_the_events_cluster_that_missed_its_publication_is_restarte
         memory=replace(world.memory, replicas=records),
         events_membership=replace(world.events_membership, members=members),
     )
-    assert "RestartUnit etcd-events of west-4" in all_told(asked(membership.rejoin, view(world)))
+    assert "RestartUnit etcd-events of west-4" in all_steps(asked(membership.rejoin, view(world)))
 
 
 def test_machines_that_do_not_answer_found_nothing() -> None:
@@ -457,12 +457,12 @@ def test_a_forecast_tells_the_margin_of_the_cluster_that_a_step_is_about() -> No
     assert not forecast.stuck_on
     adds = [each for each in forecast.steps if isinstance(each.step, AddLearner) and each.step.cluster is EVENTS]
     assert [(each.voters, each.learners, each.margin) for each in adds] == [(3, 1, 1), (3, 2, 1), (3, 3, 1)]
-    started = [told(each.step) for each in forecast.steps]
+    started = [step_words(each.step) for each in forecast.steps]
     assert forecast.steps[started.index("StartUnit etcd-events of west-4")].learners == 3
 
 
 def test_what_runs_of_a_cluster_that_goes_runs_on_as_long_as_events_are_kept_there() -> None:
     truth = until(replace(going_off(), slots=wanted("west", 3)), about_to(AddLearner))
     world = with_unit(observe(truth), "east-1", EVENTS_ETCD, UnitState.STOPPED)
-    assert all_told(asked(membership.keep_running, view(world))) == ["StartUnit etcd-events of east-1"]
+    assert all_steps(asked(membership.keep_running, view(world))) == ["StartUnit etcd-events of east-1"]
     assert not whats(asked(membership.join, view(world)))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from model.stories import about_to, is_done, planned, steps_until, told, until, whats, with_fact, with_memory
+from model.stories import about_to, is_done, planned, step_words, steps_until, until, whats, with_fact, with_memory
 from model.worlds import empty
 from support.golden import Golden
 
@@ -169,7 +169,7 @@ def etcd_is(world: World, name: str, state: UnitState, refused: str = "") -> Wor
 
 
 def starts(world: World) -> list[str]:
-    return [told(step) for step in planned(world, DecideBootstrap, StartUnit).steps]
+    return [step_words(step) for step in planned(world, DecideBootstrap, StartUnit).steps]
 
 
 def test_who_founds_is_written_down_first() -> None:

@@ -8,8 +8,8 @@ import pytest
 from model.stories import (
     is_done,
     later,
+    step_words,
     steps_until,
-    told,
     until,
     whats,
     why_not,
@@ -146,7 +146,7 @@ def test_who_is_well_again_before_it_was_taken_out_is_pardoned() -> None:
     decided = until(dead(plane(), "east-2"), lambda truth, now: any(isinstance(each, RemoveMember) for each in now.now))
     assert condemned(decided) == ["east-2"]
     back = with_power(decided, Power.ON, "east-b1")
-    assert [told(each) for each in plan(observe(back)).now if isinstance(each, RemoveMember)] == []
+    assert [step_words(each) for each in plan(observe(back)).now if isinstance(each, RemoveMember)] == []
     done = until(later(back, 1), is_done)
     assert condemned(done) == []
     assert set(done.members) == {"east-1", "east-2", "east-3"} == done.recorded

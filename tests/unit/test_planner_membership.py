@@ -11,8 +11,8 @@ from model.stories import (
     after_round,
     doing,
     is_done,
+    step_words,
     steps_until,
-    told,
     until,
     whats,
     with_fact,
@@ -197,7 +197,7 @@ def test_a_lent_replica_fills_a_slot_that_is_wanted_after_all() -> None:
 
 def test_a_joiner_whose_etcd_stopped_again_waits_for_its_turn() -> None:
     """It was never healthy, so no other counts on it; a peer that is just starting would hold it for seconds."""
-    world = observe(until(moving(3, 3), lambda _, now: "StartUnit etcd of west-4" in map(told, now.now)))
+    world = observe(until(moving(3, 3), lambda _, now: "StartUnit etcd of west-4" in map(step_words, now.now)))
     for name in ("west-4", "west-5"):
         world = with_fact(world, name, lambda fact: replace(fact, has_data=True))
-    assert [told(step) for step in plan(world).now] == ["StartUnit etcd of west-4"]
+    assert [step_words(step) for step in plan(world).now] == ["StartUnit etcd of west-4"]

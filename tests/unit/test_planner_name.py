@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from model.stories import about_to, planned, told, until, whats, with_balancers, with_fact, with_memory
+from model.stories import about_to, planned, step_words, until, whats, with_balancers, with_fact, with_memory
 from model.worlds import empty, moving
 from support.golden import Golden
 
@@ -252,7 +252,7 @@ def test_an_address_that_clients_may_hold_is_waited_for(golden: Golden) -> None:
     early = replace(with_balancers(moved(), NORTH), now=since + moved().settings.ttl + moved().settings.drain - 0.1)
     assert let_go_of(early) == ["north"], "nobody ever held that one"
     golden(whats(let_go(view(early))))
-    assert [told(step) for step in let_go(view(moved())).steps] == ["StopBalancer east"]
+    assert [step_words(step) for step in let_go(view(moved())).steps] == ["StopBalancer east"]
 
 
 def test_an_address_is_not_let_go_while_an_edge_of_its_site_that_clients_may_use_does_not_answer(

@@ -11,7 +11,7 @@ from model.stories import (
     about_to,
     joined_by,
     serving,
-    told,
+    step_words,
     until,
     whats,
     with_fact,
@@ -49,7 +49,7 @@ def kinds(world: World) -> list[str]:
 
 
 def of(world: World) -> list[str]:
-    return [told(step) for step in plan(world).now]
+    return [step_words(step) for step in plan(world).now]
 
 
 def etcd_stopped(world: World, name: str) -> World:

@@ -118,9 +118,9 @@ async def test_a_stranger_that_has_the_peer_url_is_named_and_not_displaced(fake:
     updated(fake, FREE)
     fake.etcd.cluster.nodes.append(stranger)
     plane = await fake.open()
-    told = "the peer URL of east-1, which member 99 (not started, https://127.0.1.1:2380) has"
+    expected = "the peer URL of east-1, which member 99 (not started, https://127.0.1.1:2380) has"
     found = await done(plane)
-    assert (found.steps, whats(found)) == ((), (told,))
+    assert (found.steps, whats(found)) == ((), (expected,))
     assert (stranger.peer_url, fake.etcd.cluster.nodes[0].peer_url) == (EAST1, FREE)
     fake.etcd.cluster.nodes.remove(stranger)
     assert await done(plane) == RuleOutcome()

@@ -7,8 +7,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.faulty import FaultyTruth
-from model.stories import doing, is_done, told, until, whats, with_fact, with_memory
+from model.faulty_truth import FaultyTruth
+from model.stories import doing, is_done, step_words, until, whats, with_fact, with_memory
 from model.worlds import empty, settled
 from support.components import having
 from support.golden import Golden
@@ -51,7 +51,7 @@ def left_of_three(power: Power = DEAD, consent: Consent = NO) -> FaultyTruth:
     return with_power(truth, power, "east-2", "east-3")
 
 
-def word(replica: str, applied: int, revision: int = 5, **said: object) -> MemberWord:
+def word(replica: str, applied: int, revision: int = 5, **changes: object) -> MemberWord:
     made = MemberWord(
         replica=replica,
         term=2,
@@ -62,7 +62,7 @@ def word(replica: str, applied: int, revision: int = 5, **said: object) -> Membe
         follows=False,
         voters=("east-1", "east-2", "east-3"),
     )
-    return replace(made, **said)
+    return replace(made, **changes)
 
 
 def speaking(world: World) -> Survivors:
@@ -73,7 +73,7 @@ def speaking(world: World) -> Survivors:
 
 
 def of(world: World) -> list[str]:
-    return [told(step) for step in plan(world).now]
+    return [step_words(step) for step in plan(world).now]
 
 
 # --- whether it is lost ---------------------------------------------------------------------------------------------
@@ -149,8 +149,8 @@ def test_a_voter_that_no_record_names_may_live_where_nobody_looks() -> None:
 def test_who_has_applied_most_survives_whatever_its_name_and_term() -> None:
     world = observe(with_power(settled(empty("east", 5)), DEAD, "east-3", "east-4", "east-5"))
     five = tuple(f"east-{each}" for each in range(1, 6))
-    said = (word("east-1", 9, voters=five), word("east-2", 12, term=1, voters=five))
-    found = speaking(replace(world, words=said))
+    words = (word("east-1", 9, voters=five), word("east-2", 12, term=1, voters=five))
+    found = speaking(replace(world, words=words))
     assert [each.replica for each in found.words] == ["east-2", "east-1"]
 
 
@@ -196,8 +196,8 @@ def test_without_consent_nothing_is_done_and_a_person_is_told_what_to_do() -> No
     assert of(noted) == []
     assert any("quarterdeck recover" in each.then for each in plan(noted).waiting)
     assert any("the quorum of etcd is lost: 1 of 3 voters" in each for each in warnings(noted))
-    said = {each.type: each for each in judged(unseen(0.0), noted, plan(noted), asked=(), generation=1, now=1.0)}
-    assert said["Stalled"].reason == "QuorumLost"
+    conditions = {each.type: each for each in judged(unseen(0.0), noted, plan(noted), asked=(), generation=1, now=1.0)}
+    assert conditions["Stalled"].reason == "QuorumLost"
 
 
 @pytest.mark.parametrize("consent", [Consent(epoch=2), Consent(epoch=0), Consent(automatic=True)])
@@ -212,8 +212,8 @@ def test_a_cut_off_majority_is_begun_beside_only_on_a_word_that_says_so() -> Non
     noted = with_memory(noted, quorum_lost=0.0)
     assert doing(noted) == []
     assert any("they may still serve others" in each for each in whats(plan(observe(noted))))
-    told_so = replace(noted, consent=Consent(epoch=1, even_if_others_live=True))
-    assert doing(told_so)[0].startswith("BeginEpoch")
+    consented = replace(noted, consent=Consent(epoch=1, even_if_others_live=True))
+    assert doing(consented)[0].startswith("BeginEpoch")
 
 
 def test_automatic_recovery_waits_for_the_others_and_never_goes_on_beside_a_majority_that_may_live() -> None:
@@ -258,7 +258,7 @@ def test_the_founder_gets_the_survivors_data_after_all_of_before_has_ended_and_s
     truth, kinds = left_of_three(consent=YES), []
     for _ in range(60):
         now = plan(observe(truth)).now
-        kinds += [told(step) for step in now]
+        kinds += [step_words(step) for step in now]
         for step in now:
             truth = apply(truth, step)
         if "StartUnit kube-apiserver of east-4" in kinds:
@@ -288,7 +288,7 @@ def test_the_database_is_not_copied_while_the_survivor_writes_to_it() -> None:
 
 def test_as_long_as_the_survivor_cannot_be_stopped_its_database_is_not_copied() -> None:
     truth = begun()
-    stop = next(step for step in plan(observe(truth)).now if told(step) == "StopUnit etcd of east-1")
+    stop = next(step for step in plan(observe(truth)).now if step_words(step) == "StopUnit etcd of east-1")
     for step in plan(observe(truth)).now:
         truth = apply(truth, step) if step != stop else truth
     failing = (Failing(step=bare(stop), error="it does not end"),)
@@ -476,8 +476,8 @@ def test_a_plane_that_serves_stops_before_its_founder_gets_the_data_of_the_backu
         now = plan(observe(truth)).now
         for step in now:
             if isinstance(step, BeginEpoch | RestoreMember | PlaceReplica):
-                golden(f"{told(step)}: {step.why}")
-        kinds += [told(step) for step in now]
+                golden(f"{step_words(step)}: {step.why}")
+        kinds += [step_words(step) for step in now]
         for step in now:
             truth = apply(truth, step)
         if "StartUnit kube-apiserver of east-4" in kinds:

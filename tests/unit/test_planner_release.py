@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from model.stories import about_to, joined_by, planned, told, until, with_balancers, with_fact, with_memory
+from model.stories import about_to, joined_by, planned, step_words, until, with_balancers, with_fact, with_memory
 from model.worlds import empty, moving, settled
 from support.golden import Golden
 
@@ -109,7 +109,7 @@ def nameless() -> World:
 
 
 def taken(world: World) -> list[str]:
-    return [told(step) for step in take_down(world)[0]]
+    return [step_words(step) for step in take_down(world)[0]]
 
 
 def with_units(world: World, state: UnitState, *components: Component) -> World:

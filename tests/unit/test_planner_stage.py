@@ -25,13 +25,13 @@ from quarterdeck.planner.rules.replica_programs import settled
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
 
-ANEW = ReplicaChange(exchange=True)
+EXCHANGED = ReplicaChange(exchange=True)
 
 
 @cache
 def asked(replicas: int = 3, per_zone: int = 2) -> World:
     """A plane that is well, all of whose replicas are to be other ones."""
-    return observe(changing(replicas, replicas, ANEW, per_zone=per_zone))
+    return observe(changing(replicas, replicas, EXCHANGED, per_zone=per_zone))
 
 
 def kept(world: World) -> list[str]:
@@ -190,8 +190,8 @@ def test_beside_one_that_leaves_only_where_nobody_else_sits() -> None:
 
 
 def test_the_place_where_no_machine_is_free_is_named(golden: Golden) -> None:
-    said = no_machine(serving(3), Slot(site="east", zone="a"))
-    golden(said.what)
+    wait = no_machine(serving(3), Slot(site="east", zone="a"))
+    golden(wait.what)
     golden(no_machine(serving(3), Slot(site="east", zone="")).what)
     none = no_machine(serving(3), Slot(site="west", zone="z"))
     golden(none.what)
@@ -212,8 +212,8 @@ def test_the_place_where_no_machine_is_free_is_named(golden: Golden) -> None:
 def test_each_machine_that_is_not_free_is_named_with_the_reason(fact: dict[str, Any], golden: Golden) -> None:
     world = serving(3)
     machines = tuple(replace(each, **fact) if each.name == "east-a1" else each for each in world.machines)
-    said = no_machine(replace(world, machines=machines), Slot(site="east", zone="a"))
-    golden(f"{said.what};")
+    wait = no_machine(replace(world, machines=machines), Slot(site="east", zone="a"))
+    golden(f"{wait.what};")
 
 
 def test_who_waits_for_a_machine_says_why_it_does_not_answer(golden: Golden) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.seen import left, seen, voters_at
+from model.observations import left, seen, voters_at
 from model.stories import joined_by, whats, with_member
 from model.worlds import changing, empty, moving, settled
 from support.golden import Golden
@@ -97,9 +97,9 @@ def test_no_voter_is_removed_beside_strays_that_cost_the_quorum() -> None:
 
 
 def test_a_plan_counts_every_voter_that_etcd_lists(golden: Golden) -> None:
-    told = dry_run(beside(restarting(3, Component.SCHEDULER)))
-    assert {(each.voters, each.margin) for each in told.steps} == {(4, 0)}
-    golden(told.stuck_on[0].what)
+    forecast = dry_run(beside(restarting(3, Component.SCHEDULER)))
+    assert {(each.voters, each.margin) for each in forecast.steps} == {(4, 0)}
+    golden(forecast.stuck_on[0].what)
     stuck = dry_run(replace(beside(restarting(3)), plane_name="demo"))
     assert not stuck.steps
     golden(stuck.stuck_on[0].what)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.seen import Seen, dead, seen, voters_at
+from model.observations import Seen, dead, seen, voters_at
 from model.stories import serving, with_balancers, with_fact, with_member, with_memory
 from model.worlds import FORMER, changing, settled
 from support.golden import Golden

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from model.faulty import FaultyTruth
+from model.faulty_truth import FaultyTruth
 from model.stories import (
     about_to,
     after_round,
     doing,
     planned,
-    told,
+    step_words,
     until,
     whats,
     with_balancers,
@@ -31,8 +31,8 @@ from quarterdeck.planner.simulated.parts import DNS, edge, second
 from quarterdeck.planner.view import view
 
 
-def told_of(now: Plan) -> list[str]:
-    return [told(step) for step in now.now]
+def steps_of(now: Plan) -> list[str]:
+    return [step_words(step) for step in now.now]
 
 
 def serving_at_west(replicas: int = 3, to: int = 3) -> FaultyTruth:
@@ -83,9 +83,9 @@ def test_a_plane_with_a_fixed_address_has_one_load_balancer_and_keeps_it() -> No
     truth = tick(until(moving(3, 3), about_to(SetRecord)))
     world = replace(observe(truth), front="east", record="east")
     world = replace(world, balancers=tuple(each for each in world.balancers if each.site == "east"))
-    told_now = told_of(plan(world))
-    assert not any("SetRecord" in step or ("west" in step and "SetBackends" in step) for step in told_now)
-    assert "SetBackends east" in told_now  # the source's leave it at once: no address has to be forgotten
+    steps = steps_of(plan(world))
+    assert not any("SetRecord" in step or ("west" in step and "SetBackends" in step) for step in steps)
+    assert "SetBackends east" in steps  # the source's leave it at once: no address has to be forgotten
 
 
 def torn(world: World, *also: str, why: str = "DNS server 192.0.2.5 port 53 answers otherwise") -> World:
@@ -95,7 +95,7 @@ def torn(world: World, *also: str, why: str = "DNS server 192.0.2.5 port 53 answ
 def test_the_time_to_live_begins_when_every_dns_server_has_forgotten_the_address() -> None:
     truth = apply(until(moving(3, 3), about_to(SetRecord)), SetRecord(site="", why="", to="west"))
     seen = torn(observe(truth), "east")
-    assert told_of(plan(seen)) == ["NoteUnsettled"]
+    assert steps_of(plan(seen)) == ["NoteUnsettled"]
     truth = apply(truth, plan(seen).now[0])
     assert (truth.memory.served_site, truth.memory.held, truth.memory.unsettled) == ("east", (), ("west",))
     for _ in range(20):
@@ -116,7 +116,7 @@ def test_who_goes_back_while_the_servers_differ_keeps_both_addresses_alive() -> 
     for _ in range(20):
         now = plan(torn(observe(back), "east"))
         assert not any(isinstance(step, StopBalancer | NoteRecord) for step in now.now)
-        if "SetRecord east" in told_of(now):
+        if "SetRecord east" in steps_of(now):
             break
         back = after_round(back, now)
     else:
@@ -202,7 +202,7 @@ def test_an_edge_to_which_no_address_can_come_any_more_is_told_once_more(golden:
     for name in (edge("east"), second("east")):
         alone = floating(unrouted=frozenset({name}))
         now = plan(observe(alone))
-        assert told_of(now) == ["SetBackends east"]
+        assert steps_of(now) == ["SetBackends east"]
         golden(now.now[0].why)
         again = apply(alone, now.now[0])
         assert plan(observe(again)).done

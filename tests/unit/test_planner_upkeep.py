@@ -112,20 +112,20 @@ def runs_out(truth: Truth) -> tuple[Truth, ...]:
 
 def way(truth: Truth) -> tuple[str, ...]:
     """All that is done until all is as wanted, every plan of it checked."""
-    told: list[str] = []
+    steps: list[str] = []
     for _ in range(200):
         world = observe(truth)
         now = plan(world)
         check_plan(world, now)
         if now.done:
             assert not truth.full
-            return tuple(told)
+            return tuple(steps)
         for each in now.now:
             truth = apply(truth, each)
-            told.append(names((each,)))
+            steps.append(names((each,)))
         if not now.now:
             truth = tick(truth)
-    raise AssertionError(f"it does not end: {told[-5:]}, {whats(plan(observe(truth)))}")
+    raise AssertionError(f"it does not end: {steps[-5:]}, {whats(plan(observe(truth)))}")
 
 
 def test_history_goes_then_one_member_after_the_other_is_defragmented_the_leader_last_and_writes_are_taken() -> None:
@@ -166,8 +166,8 @@ ETCD_RESTARTS = ReplicaChange(restart=frozenset({Component.ETCD}))
 
 def test_a_larger_quota_reaches_the_only_member_by_a_restart_in_place_while_the_alarm_is_on() -> None:
     (truth,) = runs_out(changing(1, 1, ETCD_RESTARTS, roomy=True))
-    told = way(truth)
-    assert [each for each in told if each.endswith("of east-1")] == [
+    steps = way(truth)
+    assert [each for each in steps if each.endswith("of east-1")] == [
         "StopUnit kube-scheduler of east-1",
         "StopUnit kube-controller-manager of east-1",
         "StopUnit kube-apiserver of east-1",
@@ -177,41 +177,41 @@ def test_a_larger_quota_reaches_the_only_member_by_a_restart_in_place_while_the_
         "StartUnit kube-controller-manager of east-1",
         "StartUnit kube-scheduler of east-1",
     ]
-    assert not [each for each in told if "east-2" in each]
+    assert not [each for each in steps if "east-2" in each]
 
 
 def test_without_an_alarm_a_larger_quota_of_the_only_member_comes_with_another_replica() -> None:
-    told = way(changing(1, 1, ETCD_RESTARTS, roomy=True))
-    assert "AddLearner east-2" in told
-    assert "RemoveMember east-1" in told
+    steps = way(changing(1, 1, ETCD_RESTARTS, roomy=True))
+    assert "AddLearner east-2" in steps
+    assert "RemoveMember east-1" in steps
 
 
 def test_a_larger_quota_reaches_three_members_one_by_one_while_the_alarm_is_on() -> None:
     (truth,) = runs_out(changing(3, 3, ETCD_RESTARTS, roomy=True))
-    told = way(truth)
-    assert len([each for each in told if each.startswith("StopUnit etcd")]) == 3
-    assert not [each for each in told if "east-4" in each]
+    steps = way(truth)
+    assert len([each for each in steps if each.startswith("StopUnit etcd")]) == 3
+    assert not [each for each in steps if "east-4" in each]
 
 
 def test_members_that_are_not_wanted_get_no_larger_quota_and_go_while_the_alarm_is_on() -> None:
     (truth,) = runs_out(replace(changing(3, 1, ETCD_RESTARTS, roomy=True), leader="east-3"))
-    told = way(truth)
-    assert "TransferLeadership east-1" in told
-    assert told.index("RemoveMember east-2") < told.index("StopUnit etcd of east-1") < told.index("Disarm")
+    steps = way(truth)
+    assert "TransferLeadership east-1" in steps
+    assert steps.index("RemoveMember east-2") < steps.index("StopUnit etcd of east-1") < steps.index("Disarm")
 
 
 def test_a_dead_member_that_is_not_wanted_goes_first_while_the_alarm_is_on() -> None:
     (truth,) = runs_out(changing(3, 1, ETCD_RESTARTS, roomy=True))
-    told = way(with_power(truth, Power.OFF, "east-3"))
-    assert told.index("RemoveMember east-3") < told.index("StopUnit kube-apiserver of east-2")
+    steps = way(with_power(truth, Power.OFF, "east-3"))
+    assert steps.index("RemoveMember east-3") < steps.index("StopUnit kube-apiserver of east-2")
 
 
 def test_a_learner_is_promoted_where_a_voter_can_take_its_larger_quota_only_then() -> None:
     truth = until(changing(1, 3, ETCD_RESTARTS, roomy=True), about_to(Promote))
     first = next(each for each in plan(observe(truth)).now if isinstance(each, Promote))
     (cramped,) = runs_out(apply(truth, first))
-    told = way(cramped)
-    assert told.index("Promote east-3") < told.index("StopUnit etcd of east-1") < told.index("Disarm")
+    steps = way(cramped)
+    assert steps.index("Promote east-3") < steps.index("StopUnit etcd of east-1") < steps.index("Disarm")
 
 
 def test_a_change_that_makes_no_room_does_not_stop_the_only_apiserver_while_the_alarm_is_on() -> None:
@@ -253,8 +253,8 @@ def test_no_history_is_forgotten_where_free_room_is_enough() -> None:
 def test_a_quota_that_is_too_small_is_said_and_history_is_not_forgotten_over_and_over(golden: Golden) -> None:
     once = replace(NOTED, compacted=True, since=-AGAIN, defragmented=("east-1", "east-2", "east-3"))
     spaces = tuple(replace(CRAMPED, size=95 << 20, in_use=90 << 20, quota=100 << 20) for _ in range(3))
-    (said,) = does(full(*spaces, noted=once)).waiting
-    golden(str(said))
+    (wait,) = does(full(*spaces, noted=once)).waiting
+    golden(str(wait))
     # Somebody has deleted something since.
     world = full(*spaces, noted=replace(once, revision=6))
     assert isinstance(step(world), NoteFull)
@@ -284,8 +284,8 @@ def test_a_revision_that_is_not_taken_up_is_named_with_what_holds_it_up(
         changes=((record.revision, "new", change),),
         cordoned=("east-1",) if cordoned else (),
     )
-    said = lacks_quota(held, Cluster.MAIN)
-    golden(str(said))
+    wait = lacks_quota(held, Cluster.MAIN)
+    golden(str(wait))
 
 
 def test_what_a_member_says_is_in_use_counts_no_more_once_history_is_forgotten() -> None:
@@ -342,8 +342,8 @@ def test_beside_a_voter_that_belongs_to_no_replica_rule_1_decides_and_not_what_i
         unknown = (MemberFact(id=0x90 + each, replica="", learner=False, health=health) for each in range(count))
         return joined_by(replace(world, plane_name="demo"), *unknown)
 
-    (said,) = does(beside(full(FREE, FREE, FREE), 1)).waiting
-    golden(str(said))
+    (wait,) = does(beside(full(FREE, FREE, FREE), 1)).waiting
+    golden(str(wait))
     five = full(*(FREE,) * 5)
     assert isinstance(step(beside(five, 1)), Defragment), "4 of 6 are a quorum"
     assert "voter 90" in whats(does(beside(five, 3)))[0], "4 of 8 are none"
@@ -426,16 +426,16 @@ def differing(name: str, cluster: Cluster = Cluster.MAIN) -> Truth:
 def test_a_replica_whose_member_has_other_data_is_exchanged_and_serves_until_another_has_come(cluster: Cluster) -> None:
     start = differing("east-2", cluster)
     assert view(observe(start)).outdated == {"east-2"}
-    told = way(start)
-    assert told.index("Promote east-4") < told.index("StopUnit kube-apiserver of east-2")
+    steps = way(start)
+    assert steps.index("Promote east-4") < steps.index("StopUnit kube-apiserver of east-2")
     assert [each.name for each in until(start, is_done).memory.replicas] == ["east-1", "east-3", "east-4"]
 
 
 def test_nobody_joins_while_the_leader_has_other_data_than_most(golden: Golden) -> None:
     start = differing("east-1")
     assert start.leader == "east-1"
-    told = way(start)
-    assert told.index("TransferLeadership east-2") < told.index("AddLearner east-4")
+    steps = way(start)
+    assert steps.index("TransferLeadership east-2") < steps.index("AddLearner east-4")
     joins = until(start, lambda _, now: any(isinstance(each, TransferLeadership) for each in now.now))
     nobody = observe(joins)
     assert nobody.membership is not None
@@ -454,21 +454,21 @@ def test_a_leader_that_a_person_wants_exchanged_hands_over_before_anybody_copies
     named: tuple[str, ...],
 ) -> None:
     """The person may know that its data is wrong."""
-    told = way(replace(settled(empty("east", 3)), condemned=named))
-    assert told.index("TransferLeadership east-2") < told.index("AddLearner east-4")
+    steps = way(replace(settled(empty("east", 3)), condemned=named))
+    assert steps.index("TransferLeadership east-2") < steps.index("AddLearner east-4")
 
 
 def test_where_all_are_to_be_exchanged_the_first_joiner_copies_from_who_leads_and_leads_itself_then() -> None:
-    told = way(replace(settled(empty("east", 3)), condemned=("east-1", "east-2", "east-3")))
-    added = [told.index(f"AddLearner east-{number}") for number in (4, 5, 6)]
-    assert [told.index(each) for each in told if "TransferLeadership" in each] == [
-        told.index("TransferLeadership east-4")
+    steps = way(replace(settled(empty("east", 3)), condemned=("east-1", "east-2", "east-3")))
+    added = [steps.index(f"AddLearner east-{number}") for number in (4, 5, 6)]
+    assert [steps.index(each) for each in steps if "TransferLeadership" in each] == [
+        steps.index("TransferLeadership east-4")
     ]
-    assert added[0] < told.index("TransferLeadership east-4") < added[1] < added[2]
+    assert added[0] < steps.index("TransferLeadership east-4") < added[1] < added[2]
 
 
 def test_a_joiner_that_copies_already_waits_for_another_leader_than_one_whose_data_differs() -> None:
     copying = until(replace(settled(empty("east", 3)), condemned=("east-3",)), about_to(StartUnit))
     found = NoteDiffering(site="", why="", replicas=("east-1",))
-    told = doing(replace(copying, memory=remember(copying.memory, found, copying.now)))
-    assert told == ["TransferLeadership east-2"]
+    steps = doing(replace(copying, memory=remember(copying.memory, found, copying.now)))
+    assert steps == ["TransferLeadership east-2"]

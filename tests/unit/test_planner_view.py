@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.seen import Seen, learner, seen, viewed
+from model.observations import Seen, learner, seen, viewed
 from model.stories import led_by, with_membership, with_memory
 from model.worlds import wanted
 

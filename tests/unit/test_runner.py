@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from runner.asked import Asked, BadUsage, asked
 from runner.child import Child
+from runner.command_line import Asked, BadUsage, asked
 from runner.run import run
 from runner.shell import ROOT, scripts
 from runner.stages import STAGES, Command, Stage
@@ -225,7 +225,7 @@ def test_the_summary_names_the_slowest_tests_and_the_stages_that_did_not_run() -
 INTERRUPTED = """
 import sys
 from pathlib import Path
-from runner.asked import Asked
+from runner.command_line import Asked
 from runner.run import run
 from runner.stages import Command, Stage
 from support.tiers import Tier

@@ -106,20 +106,20 @@ def test_a_process_that_is_no_session_yet_does_not_slow_down_who_started_it(
     monkeypatch: pytest.MonkeyPatch, started: Callable[[str], int], tmp_path: Path
 ) -> None:
     # The starter is a session of its own: whoever runs the tests may be in no autogroup at all.
-    told = tmp_path / "pid"
+    pid_file = tmp_path / "pid"
     starter = started(
         "import pathlib, subprocess, sys\n"
         f"child = subprocess.Popen([sys.executable, '-c', {BUSY!r}])\n"
-        f"pathlib.Path({str(told)!r}).write_text(str(child.pid))\n"
+        f"pathlib.Path({str(pid_file)!r}).write_text(str(child.pid))\n"
         "sys.stdin.read()\n"
     )
     deadline = time.monotonic() + 10
-    while not (told.exists() and told.read_text()):
+    while not (pid_file.exists() and pid_file.read_text()):
         assert time.monotonic() < deadline, "the starter did not start"
         time.sleep(0.02)
     monkeypatch.setattr(courtesy, "LONGEST", 1.0)
     made = Courtesy()
-    made.begins(int(told.read_text()))
+    made.begins(int(pid_file.read_text()))
     looked(made, lambda: made.look() is None)
     assert nice(starter) == 0
 

@@ -15,9 +15,9 @@ def test_who_may_attach_to_what_runs_already_is_not_kept_from_it(scope: int, *, 
 
 @pytest.mark.parametrize("scope", [1, 2])
 def test_who_may_not_is_told_what_to_allow(scope: int) -> None:
-    said = why_forbidden(scope, privileged=False)
-    assert "be root, or allow it (sysctl -w kernel.yama.ptrace_scope=0)" in said
-    assert "\n" not in said
+    message = why_forbidden(scope, privileged=False)
+    assert "be root, or allow it (sysctl -w kernel.yama.ptrace_scope=0)" in message
+    assert "\n" not in message
 
 
 @pytest.mark.parametrize("privileged", [False, True])

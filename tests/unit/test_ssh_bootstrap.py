@@ -131,6 +131,6 @@ async def test_each_reason_why_nobody_gets_in_is_told_apart(home: Path, golden: 
     ],
 )
 def test_a_host_that_cannot_be_reached_is_said_not_to_be_in_words(error: Exception, golden: Golden) -> None:
-    said = _unreached(Login(host="one"), error)
-    golden(said.seen)
-    assert said.next_step
+    refusal = _unreached(Login(host="one"), error)
+    golden(refusal.seen)
+    assert refusal.next_step

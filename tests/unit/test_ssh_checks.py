@@ -26,7 +26,7 @@ from quarterdeck.sites.ssh.facts import ClassFacts, HostFacts, Reachability, rea
 from quarterdeck.sites.ssh.hosts import Login, SshHost, SshSettings
 
 HERE = Here(architecture="x86_64", owner="ours")
-SAID = """\
+OUTPUT = """\
 rights\tsudo
 bash\t5.2.15(1)-release
 systemd\tsystemd 252 (252.39-1~deb12u2)\truns
@@ -68,7 +68,7 @@ DNS = host("dns3", MachineRole.DNS)
 SITE = SshSettings(name="rack", hosts=(ONE, TWO, DNS))
 
 
-def said(found: Any) -> list[tuple[str, str, str]]:
+def verdicts(found: Any) -> list[tuple[str, str, str]]:
     return [(each.host, each.finding.check, str(each.finding.verdict)) for each in found]
 
 
@@ -79,7 +79,7 @@ def only(found: Any) -> HostFinding:
 
 
 def test_what_a_host_says_is_read() -> None:
-    facts = read_facts("x", SAID, 1000.0, 1001.0)
+    facts = read_facts("x", OUTPUT, 1000.0, 1001.0)
     assert (facts.rights, facts.runs_systemd, facts.architecture) == ("sudo", True, "x86_64")
     assert (facts.memory, facts.free_memory) == (8_000_000 * 1024, 6_000_000 * 1024)
     assert facts.listening("192.0.2.1") == {2379, 22}, "what listens everywhere listens here"
@@ -90,8 +90,8 @@ def test_what_a_host_says_is_read() -> None:
         folder="/var/lib", there=True, free=100_000_000_000, syncs=(0.001, 0.002, 0.003)
     )
     assert facts.clock == 0.0, "within the time that its word took nobody knows more"
-    assert read_facts("x", SAID, 990.0, 995.0).clock == 5.5
-    assert read_facts("x", SAID, 1010.0, 1011.0).clock == -9.5
+    assert read_facts("x", OUTPUT, 990.0, 995.0).clock == 5.5
+    assert read_facts("x", OUTPUT, 1010.0, 1011.0).clock == -9.5
 
 
 @pytest.mark.parametrize(
@@ -105,8 +105,8 @@ def test_what_cannot_be_parsed_is_shown_as_the_host_said_it(line: str, golden: G
 
 
 def test_a_host_that_is_well_gives_no_line() -> None:
-    assert said(judge_host(ONE, WELL, HERE)) == []
-    assert said(judge_ports(SITE, ONE, WELL)) == []
+    assert verdicts(judge_host(ONE, WELL, HERE)) == []
+    assert verdicts(judge_ports(SITE, ONE, WELL)) == []
 
 
 @pytest.mark.parametrize(
@@ -160,16 +160,16 @@ def test_a_disk_that_etcd_would_suffer_from_is_named(
     assert (found.check, found.verdict) == (check, verdict)
     golden(found.seen)
     assert "standard (/var/lib)" in found.seen
-    assert said(judge_host(DNS, facts, HERE)) == [], "no volumes are put there"
+    assert verdicts(judge_host(DNS, facts, HERE)) == [], "no volumes are put there"
 
 
 def test_one_slow_write_of_a_hundred_is_no_slow_disk() -> None:
     facts = replace(WELL.classes["standard"], syncs=(*(0.001,) * 99, *(0.0015,) * 100, 2.0))
-    assert said(judge_host(TWO, replace(WELL, classes={"standard": facts}), HERE)) == []
+    assert verdicts(judge_host(TWO, replace(WELL, classes={"standard": facts}), HERE)) == []
 
 
 def test_the_memory_of_a_host_that_runs_planes_is_theirs() -> None:
-    assert said(judge_host(TWO, replace(WELL, units=4, free_memory=1), HERE)) == []
+    assert verdicts(judge_host(TWO, replace(WELL, units=4, free_memory=1), HERE)) == []
 
 
 def listening(*ends: tuple[str, int], protocol: str = "tcp") -> HostFacts:
@@ -185,7 +185,7 @@ def test_ports_that_somebody_has_are_named_and_those_of_load_balancers_refuse() 
     assert "2379, 10257" in found.seen
     found = only(judge_ports(SITE, ONE, listening(("0.0.0.0", 6443)))).finding
     assert (found.verdict, "6443" in found.seen) == (Verdict.REFUSE, True)
-    assert said(judge_ports(SITE, TWO, listening(("127.0.0.1", 2379)))) == [], "another address is another matter"
+    assert verdicts(judge_ports(SITE, TWO, listening(("127.0.0.1", 2379)))) == [], "another address is another matter"
 
 
 @pytest.mark.parametrize("protocol", ["tcp", "udp"])
@@ -196,7 +196,7 @@ def test_somebody_elses_dns_server_stands_in_the_way(protocol: str) -> None:
 
 def test_what_planes_listen_at_themselves_is_not_taken_and_a_foreign_etcd_is_named(golden: Golden) -> None:
     mine = replace(listening(("192.0.2.1", 6443)), units=3)
-    assert said(judge_ports(SITE, ONE, mine)) == []
+    assert verdicts(judge_ports(SITE, ONE, mine)) == []
     foreign = replace(mine, processes=(("etcd", "812"), ("kubelet", "9")))
     golden([each.finding.seen for each in judge_ports(SITE, ONE, foreign)])
 
@@ -223,21 +223,21 @@ def test_hosts_need_of_each_other_what_their_roles_ask_for() -> None:
 def test_a_firewall_is_named_by_pair_and_port(golden: Golden) -> None:
     way = Reachability(ports={2380: "open", 2383: "silent", 16443: "refused"}, round_trip=0.001, bulk=True)
     found = [*judge_way("one1", "two2", (2380, 2383, 16443), way)]
-    assert said(found) == [("one1 -> two2", "firewall", "refuse")] * 2
+    assert verdicts(found) == [("one1 -> two2", "firewall", "refuse")] * 2
     golden([each.finding.seen for each in found])
 
 
 def test_a_way_that_loses_large_packets_alone_is_named() -> None:
-    assert said(judge_way("a", "b", (2380,), Reachability(ports={2380: "open"}, bulk=False))) == [
+    assert verdicts(judge_way("a", "b", (2380,), Reachability(ports={2380: "open"}, bulk=False))) == [
         ("a -> b", "mtu", "refuse")
     ]
     closed = Reachability(ports={2380: "silent"}, bulk=False)
-    assert said(judge_way("a", "b", (2380,), closed)) == [("a -> b", "firewall", "refuse")], "nothing arrives there"
+    assert verdicts(judge_way("a", "b", (2380,), closed)) == [("a -> b", "firewall", "refuse")], "nothing arrives there"
 
 
 def test_hosts_of_one_site_are_near_each_other() -> None:
     def far(seconds: float) -> list[tuple[str, str, str]]:
-        return said(judge_way("a", "b", (2380,), Reachability(ports={2380: "open"}, round_trip=seconds, bulk=True)))
+        return verdicts(judge_way("a", "b", (2380,), Reachability(ports={2380: "open"}, round_trip=seconds, bulk=True)))
 
     assert far(0.019) == []
     assert far(0.05) == [("a -> b", "distance", "warn")]
@@ -245,9 +245,9 @@ def test_hosts_of_one_site_are_near_each_other() -> None:
 
 
 def test_what_was_not_tried_is_not_well() -> None:
-    assert said(judge_way("a", "b", (2380,), None)) == [("a -> b", "firewall", "refuse")]
-    assert said(judge_listening(SITE, DNS, (), {})) == [("dns3", "network", "warn")]
-    assert said(judge_listening(SITE, DNS, (53,), {})) == []
+    assert verdicts(judge_way("a", "b", (2380,), None)) == [("a -> b", "firewall", "refuse")]
+    assert verdicts(judge_listening(SITE, DNS, (), {})) == [("dns3", "network", "warn")]
+    assert verdicts(judge_listening(SITE, DNS, (53,), {})) == []
 
 
 def test_a_port_at_which_nothing_can_listen_stands_in_the_way_with_the_words_of_the_host(golden: Golden) -> None:

@@ -40,11 +40,11 @@ def test_a_command_is_told_all_that_it_is_about() -> None:
 
 
 async def test_no_shell_reads_what_a_command_is_told(tmp_path: Path, golden: Golden) -> None:
-    told = tmp_path / "told"
+    written = tmp_path / "told"
     odd = VolumeRequest(volume="v1", storage_class="$(id)", host="h; id", address="*", path="a b")
-    argv = (script(tmp_path, f'printf "%s|" "$@" > {told}'), "{storageClass}", "{host}", "{address}", "{path}")
+    argv = (script(tmp_path, f'printf "%s|" "$@" > {written}'), "{storageClass}", "{host}", "{address}", "{path}")
     assert await run_command("attaching", argv, odd)
-    golden(told.read_text())
+    golden(written.read_text())
 
 
 async def test_exit_3_says_that_there_is_no_such_volume(tmp_path: Path) -> None:

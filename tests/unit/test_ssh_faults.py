@@ -50,16 +50,16 @@ def asked(tmp_path: Path, sent: bytes) -> tuple[int, str]:
 
 
 def test_what_was_sent_is_there_while_it_is_used_and_not_afterwards(tmp_path: Path) -> None:
-    code, said = asked(tmp_path, faults())
-    assert (code, said) == (0, f"{tmp_path}/faults\n")
+    code, output = asked(tmp_path, faults())
+    assert (code, output) == (0, f"{tmp_path}/faults\n")
     assert not (tmp_path / "faults").exists()
-    assert asked(tmp_path, faults()) == (code, said), "each request brings it again"
+    assert asked(tmp_path, faults()) == (code, output), "each request brings it again"
 
 
 @pytest.mark.parametrize("sent", [b"", b"touch /tmp/anything\n", faults() + b"\n", faults()[:-1]])
 def test_whoever_may_only_serve_does_not_choose_what_runs_as_root(tmp_path: Path, sent: bytes) -> None:
-    code, said = asked(tmp_path, sent)
-    assert (code, said) == (_INVALID, "these are not the faults of this quarterdeck")
+    code, output = asked(tmp_path, sent)
+    assert (code, output) == (_INVALID, "these are not the faults of this quarterdeck")
     assert not (tmp_path / "faults").exists()
 
 

@@ -13,7 +13,7 @@ from quarterdeck.model.units import MachineRole
 from quarterdeck.sites.ssh.hosts import Login, SshHost
 from quarterdeck.sites.ssh.identity import Identified, Identity, judge_address, judge_machines, read_identity
 
-SAID = """\
+OUTPUT = """\
 rights\tnone
 machine-id\t0123456789abcdef0123456789abcdef
 boot-id\t6a9f0c1e-0000-4000-8000-000000000001
@@ -35,7 +35,7 @@ def host(number: int, zone: str = "a") -> SshHost:
 
 
 def test_an_identity_is_read_with_the_key_that_the_connection_showed(golden: Golden) -> None:
-    assert read_identity("x", SAID, "AAAAC3shown") == Identity(
+    assert read_identity("x", OUTPUT, "AAAAC3shown") == Identity(
         machine_id="0123456789abcdef0123456789abcdef",
         boot_id="6a9f0c1e-0000-4000-8000-000000000001",
         host_keys=frozenset({"AAAAC3one", "AAAAC3two", "AAAAC3shown"}),

@@ -60,13 +60,13 @@ def test_what_was_not_tried_is_not_judged() -> None:
 
 async def test_each_host_is_asked_for_its_part_of_the_replicas(golden: Golden) -> None:
     hosts = Hosts({"one": 100, "edge-edge": 100})
-    said = await require_instances(cast("SshHosts", hosts), SITE, "creating plane x", 3)
+    findings = await require_instances(cast("SshHosts", hosts), SITE, "creating plane x", 3)
     assert hosts.asked == {"one": f"instances {instances_needed(ONE, 3)}", "edge-edge": "instances 3"}
-    golden(said)
+    golden(findings)
 
 
 async def test_the_host_that_has_too_few_is_named_and_one_that_is_silent_is_no_reason(golden: Golden) -> None:
-    said = await require_instances(cast("SshHosts", Hosts({"edge-edge": 3})), SITE, "creating plane x", 1)
-    golden(said)
+    findings = await require_instances(cast("SshHosts", Hosts({"edge-edge": 3})), SITE, "creating plane x", 1)
+    golden(findings)
     with golden.raises(PreconditionFailed):
         await require_instances(cast("SshHosts", Hosts({"one": 2, "edge-edge": 3})), SITE, "creating plane x", 1)

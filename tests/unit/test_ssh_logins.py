@@ -391,7 +391,7 @@ async def _says_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWrit
 
 
 @pytest.mark.parametrize(
-    ("said", "kind"),
+    ("output", "kind"),
     [
         (b"owned theirs\n", PreconditionFailed),
         (b"other 99 abc\n", PreconditionFailed),
@@ -401,11 +401,11 @@ async def _says_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWrit
     ],
 )
 async def test_an_answer_that_is_no_session_is_shown_as_the_host_gave_it(
-    host: FakeHost, connection: HostConnection, said: bytes, kind: type[QuarterdeckError], golden: Golden
+    host: FakeHost, connection: HostConnection, output: bytes, kind: type[QuarterdeckError], golden: Golden
 ) -> None:
     async def serve(process: Process) -> None:
         marker = marker_of(process)
-        process.stdout.write(marker + b"\n" + said)
+        process.stdout.write(marker + b"\n" + output)
         process.stderr.write(b"noise\n" + marker + b"\nsha256sum: Permission denied\n")
         process.exit(1)
 

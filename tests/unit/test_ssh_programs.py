@@ -16,7 +16,7 @@ from support.upstream_lab import Heard
 
 from quarterdeck.errors import Conflict, Unavailable
 from quarterdeck.model.units import Origin, Program
-from quarterdeck.progress import Telling
+from quarterdeck.progress import TransferListener
 from quarterdeck.sites.ssh.programs import PROGRAMS, Errand, Sender, _pack
 from quarterdeck.sites.ssh.sending import Addressee
 
@@ -81,14 +81,14 @@ class Sending:
     def __post_init__(self) -> None:
         self.sender = Sender(
             origins=lambda _: Origin("https://dl.example/etcd"),
-            telling=Telling(progress=self.heard, event=self._event),
+            listener=TransferListener(progress=self.heard, event=self._event),
             clock=lambda: self.host.now,
         )
 
     async def _event(self, plane: str, words: str) -> None:
         self.events.append((plane, words))
 
-    async def told(self) -> Heard:
+    async def progress(self) -> Heard:
         return self.heard
 
     def program(self, name: str, size: int) -> tuple[str, bytes]:
@@ -148,9 +148,9 @@ async def test_all_that_is_on_its_way_to_a_host_is_one_task(sending: Sending) ->
     sizes = [len(sending.program(name, size)[1]) for name, size in (("etcd", 2**20), ("kube-apiserver", 2**21))]
     sending.host.open.clear()
     first = asyncio.create_task(sending.install("etcd"))
-    await eventually(sending.told, lambda heard: SENDING in heard.started)
+    await eventually(sending.progress, lambda heard: SENDING in heard.started)
     second = asyncio.create_task(sending.install("kube-apiserver"))
-    await eventually(sending.told, lambda heard: SENDING in heard.resized)
+    await eventually(sending.progress, lambda heard: SENDING in heard.resized)
     sending.host.open.set()
     await asyncio.gather(first, second)
     assert sending.heard.started == {SENDING: sizes[0]}

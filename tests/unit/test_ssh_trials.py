@@ -19,7 +19,7 @@ from quarterdeck.sites.ssh.facts import FileFailure, TrialFacts, judge_trials, r
 from quarterdeck.sites.ssh.hosts import Login, SshHost
 
 HOST = SshHost(name="one", address="192.0.2.1", zone="a", roles=(MachineRole.CONTROL,), login=Login(host="one"))
-SAID = """\
+OUTPUT = """\
 rights\tsudo
 trial\texecute\t/var/lib\tprograms\tbash: a file in /var/lib: Permission denied
 trial\twrite\t/etc\taccounts\tmktemp: failed: Read-only file system
@@ -31,12 +31,12 @@ class\tstandard\t/var/lib\tyes\t1
 
 
 def test_the_words_of_the_host_are_kept() -> None:
-    assert read_trials(SAID) == TrialFacts(
+    assert read_trials(OUTPUT) == TrialFacts(
         failures=(
             FileFailure(
-                how="execute", folder="/var/lib", what="programs", said="bash: a file in /var/lib: Permission denied"
+                how="execute", folder="/var/lib", what="programs", error="bash: a file in /var/lib: Permission denied"
             ),
-            FileFailure(how="write", folder="/etc", what="accounts", said="mktemp: failed: Read-only file system"),
+            FileFailure(how="write", folder="/etc", what="accounts", error="mktemp: failed: Read-only file system"),
         ),
         environment=("HTTPS_PROXY", "GODEBUG"),
         enforcing=True,
@@ -56,7 +56,7 @@ def test_the_words_of_the_host_are_kept() -> None:
     ],
 )
 def test_what_cannot_be_done_stands_in_the_way(how: str, words: str, golden: Golden) -> None:
-    failure = FileFailure(how=how, folder="/var/lib", what="programs", said=words)
+    failure = FileFailure(how=how, folder="/var/lib", what="programs", error=words)
     (found,) = judge_trials(HOST, TrialFacts(failures=(failure,)))
     assert found.finding.verdict is Verdict.REFUSE
     golden(found.finding.seen)
@@ -65,7 +65,7 @@ def test_what_cannot_be_done_stands_in_the_way(how: str, words: str, golden: Gol
 
 def test_a_denial_of_selinux_is_told_from_a_mount_option() -> None:
     failure = FileFailure(
-        how="execute", folder="/var/lib", what="programs", said="systemd cannot execute it (exit code 203)"
+        how="execute", folder="/var/lib", what="programs", error="systemd cannot execute it (exit code 203)"
     )
     found = [*judge_trials(HOST, TrialFacts(failures=(failure,), enforcing=True))]
     assert [each.finding.verdict for each in found] == [Verdict.REFUSE, Verdict.WARN]
@@ -113,9 +113,9 @@ def test_units_do_without_the_variables_of_systemd_that_their_spec_does_not_have
     env = tmp_path / "env"
     env.write_text('HTTPS_PROXY="http://wanted"\nPYTHONPATH="/x"\n')
     listed = "HTTP_PROXY=http://proxy\nGODEBUG=x\nPATH=/bin\nETCD_NAME=a\nPYTHONPATH=/y\nLC_ALL=C\n"
-    said = run(f"{functions()}{_STRAY}", str(env), listed).split()
-    assert {"GODEBUG", "ETCD_NAME", "HTTP_PROXY", "https_proxy", "no_proxy", "NO_PROXY", "all_proxy"} <= {*said}
-    assert not {"PATH", "PYTHONPATH", "HTTPS_PROXY", "LC_ALL"} & {*said}
+    names = run(f"{functions()}{_STRAY}", str(env), listed).split()
+    assert {"GODEBUG", "ETCD_NAME", "HTTP_PROXY", "https_proxy", "no_proxy", "NO_PROXY", "all_proxy"} <= {*names}
+    assert not {"PATH", "PYTHONPATH", "HTTPS_PROXY", "LC_ALL"} & {*names}
     assert "HTTP_PROXY" in run(f"{functions()}{_STRAY}", str(env), "").split(), "systemd may be given one later"
 
 
@@ -171,8 +171,8 @@ def test_the_trial_labels_what_it_executes_and_says_whether_selinux_enforces(
     text = (Path(facts.__file__).with_name("check") / "trial.sh").read_text()
     (last,) = (line for line in text.splitlines() if "say selinux" in line)
     code, labels = selinux(tmp_path, state, f"{piece('trial')}\n{_BY_SYSTEMD}\nFOLDER=$1; tried execute\n{last}")
-    said = run(code, str(tmp_path))
-    assert read_trials(said).enforcing is enforcing
+    output = run(code, str(tmp_path))
+    assert read_trials(output).enforcing is enforcing
     assert Path(labels).read_text().startswith(f"-t bin_t {tmp_path}/.quarterdeck-check.")
 
 

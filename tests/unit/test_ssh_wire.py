@@ -27,7 +27,7 @@ from quarterdeck.sites.ssh.unit_archive import (
     kept_record,
     quoted,
     unit_archive,
-    whose,
+    unit_of,
 )
 
 FOLDER = UNITS / "p-etcd" / "files"
@@ -126,7 +126,7 @@ def test_a_file_that_is_not_below_its_unit_is_refused() -> None:
             archived(files=(UnitFile(path, b""),))
         with pytest.raises(InvalidInput):
             files_archive((UnitFile(path, b""),))
-    assert whose(FOLDER / "eds/one") == ("p-etcd", PurePosixPath("eds/one"))
+    assert unit_of(FOLDER / "eds/one") == ("p-etcd", PurePosixPath("eds/one"))
     assert [*unpacked(files_archive((UnitFile(FOLDER / "eds/one", b"1"),)))] == ["p-etcd/eds/one"]
 
 
@@ -155,9 +155,9 @@ def test_a_guarded_unit_has_other_arguments_at_its_next_start_and_is_the_same_pr
 
 
 def test_a_record_of_a_unit_that_cannot_be_parsed_is_shown(golden: Golden) -> None:
-    for said in (b"", b"{}", b"[1]", json.dumps({"machine": 1}).encode()):
+    for stored in (b"", b"{}", b"[1]", json.dumps({"machine": 1}).encode()):
         with golden.raises(Corrupt):
-            kept_record("reading it", said)
+            kept_record("reading it", stored)
 
 
 def systemd_reads(text: str) -> str:
@@ -180,13 +180,13 @@ def test_an_argument_survives_a_unit_file(text: str) -> None:
 
 
 def test_a_look_is_read(golden: Golden) -> None:
-    said = (
+    output = (
         "unit\tm1\tp-etcd\trunning\tabc\t41\t-9\t1\tno\t7 12 one\t\n"
         "unit\tm1-edge\tp-envoy\tfailed\tdef\t\t3\t0\tyes\t\tits data is gone\n"
         "files\tm1-edge\tq-envoy\n"
         "volume\tstandard\tp\tno\tb.wal\ta.wal\nvolume\tshared\tq\tyes\naway\tfast\n"
     )
-    seen = read_look("looking", said.encode())
+    seen = read_look("looking", output.encode())
     assert seen.units_of("m1") == (
         UnitStatus(
             name="p-etcd", state=UnitState.RUNNING, digest="abc", pid=41, exit_code=-9, restarts=1, note="7 12 one"

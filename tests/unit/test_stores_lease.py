@@ -186,7 +186,7 @@ def test_a_holder_is_told_by_host_process_and_command() -> None:
 
 
 def test_a_holder_s_process_is_known_by_what_it_says_on_its_own_host_alone() -> None:
-    said = this_process("quarterdeck serve")
-    assert process_named(said) == process_named(f"me@{said}") == process_named(f"me@work@{said}") == os.getpid()
-    for other in (f"x{said}", "elsewhere:12 (quarterdeck serve)", "somebody", "", said.partition(" ")[0]):
+    own = this_process("quarterdeck serve")
+    assert process_named(own) == process_named(f"me@{own}") == process_named(f"me@work@{own}") == os.getpid()
+    for other in (f"x{own}", "elsewhere:12 (quarterdeck serve)", "somebody", "", own.partition(" ")[0]):
         assert process_named(other) is None

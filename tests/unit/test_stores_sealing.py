@@ -49,7 +49,7 @@ async def put(store: SqliteStore, name: str) -> None:
     await store.create(PlaneSecrets(metadata=Metadata(name=name), data=SecretStr(SECRET)))
 
 
-async def told(path: Path, name: str, key: Key | None) -> str:
+async def secret_of(path: Path, name: str, key: Key | None) -> str:
     async with SqliteStore(path, key=key) as store:
         return (await store.get(PlaneSecrets, name)).data.get_secret_value()
 
@@ -67,7 +67,7 @@ async def test_a_new_store_with_a_key_is_sealed_from_its_first_moment(
         await store.create(default_sites()[0])
         assert SECRET.encode() not in on_disk(file)
         assert b"east" in on_disk(file), "what is no secret stays readable"
-    assert await told(file, "alpha", key) == SECRET
+    assert await secret_of(file, "alpha", key) == SECRET
 
 
 async def test_a_sealed_store_cannot_be_opened_without_its_key(
@@ -96,13 +96,13 @@ async def test_a_home_is_sealed_sealed_anew_and_unsealed(file: Path, new_key: Ca
     assert SECRET.encode() in on_disk(file)
     assert reseal(file, None, first) == 2
     assert SECRET.encode() not in on_disk(file), "nor in what is left of the pages before"
-    assert await told(file, "alpha", first) == SECRET
+    assert await secret_of(file, "alpha", first) == SECRET
     assert reseal(file, first, second) == 2
-    assert await told(file, "beta", second) == SECRET
+    assert await secret_of(file, "beta", second) == SECRET
     with pytest.raises(PreconditionFailed):
         SqliteStore(file, key=first)
     assert reseal(file, second, None) == 2
-    assert await told(file, "alpha", None) == SECRET
+    assert await secret_of(file, "alpha", None) == SECRET
 
 
 async def test_what_add_ons_are_is_sealed_anew_with_the_keys(file: Path, new_key: Callable[[str], Key]) -> None:
@@ -132,7 +132,7 @@ async def test_sealing_with_the_wrong_key_changes_nothing(file: Path, new_key: C
     for old, new in ((wrong, None), (wrong, right), (None, right)):
         with pytest.raises(PreconditionFailed):
             reseal(file, old, new)
-    assert await told(file, "alpha", right) == SECRET
+    assert await secret_of(file, "alpha", right) == SECRET
 
 
 async def test_a_key_that_is_lost_halfway_leaves_all_as_it_was(
@@ -147,7 +147,7 @@ async def test_a_key_that_is_lost_halfway_leaves_all_as_it_was(
         db.execute("UPDATE resources SET body = 'sealed:1:AAAA' WHERE name = 'beta'")
     with golden.raises(Corrupt):
         reseal(file, first, second)
-    assert await told(file, "alpha", first) == SECRET
+    assert await secret_of(file, "alpha", first) == SECRET
 
 
 async def test_whoever_had_the_store_open_writes_no_key_past_a_new_seal(
@@ -174,7 +174,7 @@ async def test_a_sealed_document_cannot_be_put_in_the_place_of_another(
         (body,) = db.execute("SELECT body FROM resources WHERE name = 'alpha'").fetchone()
         db.execute("UPDATE resources SET body = ? WHERE name = 'beta'", (body,))
     with golden.raises(Corrupt) as caught:
-        await told(file, "beta", key)
+        await secret_of(file, "beta", key)
     assert SECRET not in str(caught.value)
 
 

@@ -43,7 +43,7 @@ PLANE = but(template(), kubernetes_version="v1.36.3", etcd={"version": "3.6.16"}
 PROGRAMS = {each: PurePosixPath("/programs") / each for each in NAMED}
 
 
-class Told:
+class FakeTrials:
     """Trials that fail as they are told."""
 
     def __init__(self, **words: str) -> None:
@@ -63,7 +63,7 @@ class Told:
 
 
 async def test_all_programs_of_a_new_plane_are_tried() -> None:
-    trials = Told()
+    trials = FakeTrials()
     await require_start(
         trials,
         "demo",
@@ -89,7 +89,7 @@ async def test_all_programs_of_a_new_plane_are_tried() -> None:
     ],
 )
 async def test_a_change_tries_what_it_touches_alone(changed: ReplicaTemplate, tried: list[Component]) -> None:
-    trials = Told()
+    trials = FakeTrials()
     await require_start(trials, "demo", changed, PLANE, PROGRAMS)
     assert trials.asked == tried
 
@@ -97,7 +97,7 @@ async def test_a_change_tries_what_it_touches_alone(changed: ReplicaTemplate, tr
 async def test_a_users_program_is_tried_where_it_is_a_file() -> None:
     file = CloudControllerManager(program=PurePosixPath("/opt/ccm"))
     image = CloudControllerManager(image="registry.example/ccm:v1")
-    with_file, with_image = Told(), Told()
+    with_file, with_image = FakeTrials(), FakeTrials()
     programs = {each: path for each, path in PROGRAMS.items() if each != CLOUD}
     await require_start(with_file, "demo", but(PLANE, cloud_controller_manager=file), PLANE, programs)
     await require_start(with_image, "demo", but(PLANE, cloud_controller_manager=image), PLANE, programs)
@@ -105,7 +105,7 @@ async def test_a_users_program_is_tried_where_it_is_a_file() -> None:
 
 
 async def test_a_refusal_names_the_programs_their_words_and_where_their_flags_are(golden: Golden) -> None:
-    trials = Told(kube_scheduler="exit code 1: unknown flag: --x", etcd="exit code 2: no")
+    trials = FakeTrials(kube_scheduler="exit code 1: unknown flag: --x", etcd="exit code 2: no")
     with pytest.raises(InvalidInput) as caught:
         await require_start(trials, "demo", PLANE, None, PROGRAMS)
     golden(caught.value)
@@ -129,7 +129,7 @@ async def test_a_new_plane_is_tried_as_it_would_be_made_and_a_change_by_what_dif
     tmp_path: Path, golden: Golden
 ) -> None:
     home = await Home.open(tmp_path / "home")
-    trials = Told()
+    trials = FakeTrials()
     engine = Engine(home=home, upstream=cast("Upstream", Programs()), requester=Requester(name="a test"), trials=trials)
     try:
         plane = new_control_plane("demo", site="east")

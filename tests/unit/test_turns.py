@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(turn() is None, reason="this kernel has no turns
 CHILD = "import sys; from quarterdeck.linux.turns import turn; print(turn())"
 
 
-def said(program: str) -> list[float]:
+def printed(program: str) -> list[float]:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     return [float(line) for line in done.stdout.split()]
 
@@ -31,10 +31,10 @@ thread.start()
 thread.join()
 subprocess.run([sys.executable, "-c", {CHILD!r}], check=True)
 """
-    before, *after = said(program)
+    before, *after = printed(program)
     assert before > SHORT
     assert after == [SHORT] * 3
 
 
 def test_what_is_not_told_keeps_its_turns() -> None:
-    assert said(CHILD) == [turn()]
+    assert printed(CHILD) == [turn()]

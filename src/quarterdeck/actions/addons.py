@@ -169,7 +169,7 @@ class Addons:
         except Refused as error:
             if error.why is Refusal.OWNED and ours(error.fields, before):
                 return await self._take_back(wanted, path, manifest, owned)
-            return _told(wanted, error)
+            return _awaited(wanted, error)
         return ""
 
     async def _take_back(
@@ -178,7 +178,7 @@ class Addons:
         try:
             owned[wanted.ref] = owned_fields((await self._send(path, manifest, force=True)).managed)
         except Refused as error:
-            return _told(wanted, error)
+            return _awaited(wanted, error)
         return ""
 
     async def _send(self, path: str, manifest: Manifest, *, force: bool) -> Meta:
@@ -264,7 +264,7 @@ class Addons:
             raise Waits(f"removing {ref}", error.seen) from error
 
 
-def _told(wanted: DesiredObject, error: Refused) -> str:
+def _awaited(wanted: DesiredObject, error: Refused) -> str:
     """What is waited for after a refusal. Raises NeedsAPerson for a permanent one."""
     if error.why is Refusal.LATER:
         return f"{wanted.ref}: {error.seen}"

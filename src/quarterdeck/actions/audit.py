@@ -129,8 +129,8 @@ async def _at(
         return (AuditLog(replicas=there, missing=f"the audit log of {names} could not be read: {error.seen}"),)
     read = {each.replica for log in logs for each in log.replicas}
     lacking = [each.replica for each in there if each.replica not in read]
-    said = (AuditLog(replicas=(), missing=f"there is no audit log of {each}") for each in lacking)
-    return (*logs, *said)
+    absent = (AuditLog(replicas=(), missing=f"there is no audit log of {each}") for each in lacking)
+    return (*logs, *absent)
 
 
 async def _read(

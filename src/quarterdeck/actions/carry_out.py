@@ -33,9 +33,9 @@ async def carry_out(plane: Plane, step: Step, world: World) -> Detail | Must:
         step = await prepare(plane, step)
     if step.recorded_first:
         await remember(plane, (step,))
-    told: Detail | Must | None = None
+    outcome: Detail | Must | None = None
     if not step.only_recorded:
-        told = await HANDLERS[type(step)](plane, step, world)
-    if not isinstance(told, Must):
+        outcome = await HANDLERS[type(step)](plane, step, world)
+    if not isinstance(outcome, Must):
         await remember(plane, (step,))
-    return told or {}
+    return outcome or {}

@@ -238,7 +238,7 @@ def healthy_urls(
     return tuple(client_url(plane.memory.replica(name), cluster) for name in names)
 
 
-async def told_swap(plane: Plane, step: Swap, world: World) -> Detail:
+async def timed_swap(plane: Plane, step: Swap, world: World) -> Detail:
     """A swap, and how long it took, for reports."""
     times = await swap(plane, step, world)
     changes: list[JsonValue] = [list(change) for change in times.changes]
@@ -270,7 +270,7 @@ HANDLERS: Handlers = {
     ReaddressMember: readdress_member,
     RemoveMember: remove_member,
     TransferLeadership: transfer_leadership,
-    Swap: told_swap,
+    Swap: timed_swap,
     Compact: compact,
     Defragment: defragment,
     Disarm: disarm,

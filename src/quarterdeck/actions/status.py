@@ -45,15 +45,15 @@ async def remember(plane: Plane, steps: tuple[Step, ...]) -> None:
 
 
 async def tell_condition(
-    plane: Plane, kind: ConditionType, so: tuple[ConditionStatus, ConditionReason, str] | None
+    plane: Plane, kind: ConditionType, state: tuple[ConditionStatus, ConditionReason, str] | None
 ) -> None:
     """Write one condition (status, reason, message; None: remove it), if more than its time differs."""
     async with plane.writing:
         await refresh(plane)
         before = plane.resource.status.conditions
         after = tuple(each for each in before if each.type != kind)
-        if so is not None:
-            status, reason, message = so
+        if state is not None:
+            status, reason, message = state
             generation, now = plane.resource.metadata.generation, plane.clock()
             after = with_condition(
                 before, kind, status, reason=reason, now=now, message=message, observed_generation=generation

@@ -247,7 +247,7 @@ async def _until_refused(plane: Plane, address: Address, witness: Witness, until
     the event loop's clock.
     """
     while asyncio.get_running_loop().time() < until:
-        if await plane.kube.listens(address) is False and witness.told:
+        if await plane.kube.listens(address) is False and witness.informed:
             return
         await asyncio.sleep(BETWEEN)
 
@@ -312,12 +312,12 @@ async def reload_unit(plane: Plane, step: ReloadUnit, world: World) -> None:
 
 async def with_reason(plane: Plane, step: RejectRevision) -> RejectRevision:
     """The step with the error that the program reported, if its machine has it, and it is not known yet."""
-    if step.said:
+    if step.complaint:
         return step
     record = plane.memory.replica(step.replica)
-    told = complaint if step.runs else why_unit_ended
-    said = await told(plane.site(record.site), record.machine, plane.unit(record, step.component))
-    return replace(step, said=said)
+    ask = complaint if step.runs else why_unit_ended
+    reason = await ask(plane.site(record.site), record.machine, plane.unit(record, step.component))
+    return replace(step, complaint=reason)
 
 
 PREPARED: Preparations = {RejectRevision: with_reason}

@@ -1,7 +1,7 @@
 """ApplySets (KEP-3659): the objects of each add-on, recorded in the plane itself.
 
 Each add-on has a parent object, a ConfigMap, which says of which kinds its members are; each member bears a label with
-the set's id. So what is no longer wanted is found, and ``kubectl`` knows whose it is.
+the set's id. So objects that are no longer wanted are found, and ``kubectl`` knows their set.
 """
 
 from __future__ import annotations

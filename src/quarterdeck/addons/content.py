@@ -60,7 +60,7 @@ def contents(read: Sequence[tuple[str, str, Sequence[Manifest]]], plane: str) ->
     """What add-ons have: for each its name, the namespace of objects that name none, and its manifests.
 
     Raises InvalidInput for one without objects, an object that is there twice or is larger than etcd takes, a label
-    that says whose it is, and for too much of all.
+    that names its owner, and for too much in total.
     """
     scopes = _scopes(manifest for _, _, manifests in read for manifest in manifests)
     found = []

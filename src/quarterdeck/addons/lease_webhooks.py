@@ -126,10 +126,10 @@ def _selects(webhook: Manifest, namespace: str, labels: Labels) -> bool:
 
 def _matches(selector: JsonValue, labels: Labels) -> bool:
     """Whether a label selector takes what has these labels; one that is not there takes all."""
-    said = mapping(selector)
-    equal = mapping(said.get("matchLabels"))
+    fields = mapping(selector)
+    equal = mapping(fields.get("matchLabels"))
     return all(labels.get(key) == value for key, value in equal.items()) and all(
-        _meets(each, labels) for each in items(said.get("matchExpressions"))
+        _meets(each, labels) for each in items(fields.get("matchExpressions"))
     )
 
 

@@ -140,7 +140,7 @@ def _rights() -> tuple[Manifest, ...]:
         (get_nodes, get_nodes, "Group", GROUP),
         ("kubeadm:apiserver-kubelet-client", "system:kubelet-api-admin", "User", _APISERVER),
     )
-    return (role, *(binding("", name, "ClusterRole", what, {kind: (who,)}) for name, what, kind, who in bound))
+    return (role, *(binding("", name, "ClusterRole", what, {kind: (subject,)}) for name, what, kind, subject in bound))
 
 
 def _endpoints(joined: Joined) -> tuple[Manifest, ...]:
@@ -175,9 +175,11 @@ def _config_map(namespace: str, name: str, key: str, text: str) -> Manifest:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {key: text}}
 
 
-def _may_read(namespace: str, role: str, name: str, who: Mapping[str, tuple[str, ...]]) -> tuple[Manifest, Manifest]:
+def _may_read(
+    namespace: str, role: str, name: str, subjects: Mapping[str, tuple[str, ...]]
+) -> tuple[Manifest, Manifest]:
     """A role for one ConfigMap, and its binding."""
     rule: JsonValue = {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [name], "verbs": ["get"]}
     metadata: JsonValue = {"name": role, "namespace": namespace}
     made: Manifest = {"apiVersion": f"{RBAC}/v1", "kind": "Role", "metadata": metadata, "rules": [rule]}
-    return made, binding(namespace, role, "Role", role, who)
+    return made, binding(namespace, role, "Role", role, subjects)

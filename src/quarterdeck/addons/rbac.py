@@ -15,12 +15,10 @@ from quarterdeck.api.plane.addons import CLOUD_ADDON, LOCKS_ADDON
 RBAC = "rbac.authorization.k8s.io"
 
 
-def binding(namespace: str, name: str, kind: str, role: str, who: Mapping[str, tuple[str, ...]]) -> Manifest:
-    """A RoleBinding, or in no ``namespace`` ("") a ClusterRoleBinding. ``who``: names of users and groups, by their
-    kind.
-    """
+def binding(namespace: str, name: str, kind: str, role: str, named: Mapping[str, tuple[str, ...]]) -> Manifest:
+    """A RoleBinding, or in no ``namespace`` ("") a ClusterRoleBinding. ``named``: its users and groups, by kind."""
     subjects: JsonValue = [
-        {"apiGroup": RBAC, "kind": each, "name": subject} for each, names in who.items() for subject in names
+        {"apiGroup": RBAC, "kind": each, "name": subject} for each, names in named.items() for subject in names
     ]
     metadata: dict[str, JsonValue] = {"name": name, **({"namespace": namespace} if namespace else {})}
     return {

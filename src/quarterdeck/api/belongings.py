@@ -29,7 +29,7 @@ class AddonContent(Model):
     data: SecretStr
 
     @field_serializer("data")
-    def _told_to_the_store_alone(self, data: SecretStr, info: SerializationInfo) -> str:
+    def _reveal_to_store(self, data: SecretStr, info: SerializationInfo) -> str:
         reveal = isinstance(info.context, dict) and bool(info.context.get("reveal_secrets"))
         return data.get_secret_value() if reveal else str(data)
 
@@ -54,8 +54,8 @@ class AddonManifests(Resource):
 
 def manifests_of(plane: ControlPlane, contents: tuple[AddonContent, ...]) -> AddonManifests:
     """Those of a stored plane, with that content."""
-    said = "\n".join(f"{each.name} {each.digest}" for each in sorted(contents, key=lambda each: each.name))
-    name = f"{plane.name}{_MIDDLE}{hashlib.sha256(said.encode()).hexdigest()[:_DIGITS]}"
+    listing = "\n".join(f"{each.name} {each.digest}" for each in sorted(contents, key=lambda each: each.name))
+    name = f"{plane.name}{_MIDDLE}{hashlib.sha256(listing.encode()).hexdigest()[:_DIGITS]}"
     spec = AddonManifestsSpec(addons=tuple(sorted(contents, key=lambda each: each.name)))
     return AddonManifests(metadata=Metadata(name=name, owner_references=(owner_reference(plane),)), spec=spec)
 
@@ -75,7 +75,7 @@ class PlaneSecrets(Resource):
     data: SecretStr
 
     @field_serializer("data")
-    def _told_to_the_store_alone(self, data: SecretStr, info: SerializationInfo) -> str:
+    def _reveal_to_store(self, data: SecretStr, info: SerializationInfo) -> str:
         reveal = isinstance(info.context, dict) and bool(info.context.get("reveal_secrets"))
         return data.get_secret_value() if reveal else str(data)
 

@@ -65,8 +65,8 @@ def _problems(detail: ErrorDetails, root: type[BaseModel]) -> list[str]:
         return [f"{_path(where)}: must be {context['expected']}, not {shortened(detail['input'])}"]
     if kind == "missing":
         return [f"{_path(where)}: {_PLAIN[kind]}"]
-    said = _PLAIN.get(kind) or detail["msg"].replace("Input should be", "must be", 1)
-    return [f"{_path(where)}: {said}, not {_seen(detail['input'])}"]
+    message = _PLAIN.get(kind) or detail["msg"].replace("Input should be", "must be", 1)
+    return [f"{_path(where)}: {message}, not {_seen(detail['input'])}"]
 
 
 def _seen(value: object) -> str:

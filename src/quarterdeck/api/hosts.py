@@ -30,7 +30,7 @@ def _host_address(text: str) -> str:
     plain = address(text)
     parsed = ip_address(plain)
     kinds = (("a loopback", parsed.is_loopback), ("a link-local", parsed.is_link_local))
-    found = next((words for words, so in kinds if so), "the broadcast" if plain == "255.255.255.255" else "")
+    found = next((words for words, applies in kinds if applies), "the broadcast" if plain == "255.255.255.255" else "")
     if found:
         raise ValueError(f"{shortened(text)} is {found} address: other hosts cannot connect to it")
     return plain

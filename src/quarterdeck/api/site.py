@@ -52,9 +52,9 @@ class CordonedReplica(Model):
 
 def cordon_text(cordon: Cordon | CordonedReplica) -> str:
     """Author and time, as text."""
-    who = f" by {cordon.by}" if cordon.by else ""
+    author = f" by {cordon.by}" if cordon.by else ""
     when = f" since {cordon.since:%F %T %Z}" if cordon.since is not None else ""
-    return f"cordoned{who}{when}"
+    return f"cordoned{author}{when}"
 
 
 #: So that the machines of a site have addresses in one /24.

@@ -44,10 +44,10 @@ class SetHeld:
 async def held(home: Home, name: str) -> tuple[SetHeld, ...]:
     """See ``Looks.controllers``."""
     async with open_plane(home, name) as plane:
-        return tuple(map(_told, await sets_held(plane)))
+        return tuple(map(_row, await sets_held(plane)))
 
 
-def _told(seen: HeldSet) -> SetHeld:
+def _row(seen: HeldSet) -> SetHeld:
     return SetHeld(
         name=seen.declared.name,
         lock=seen.declared.lock,

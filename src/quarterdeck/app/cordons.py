@@ -33,12 +33,12 @@ async def require_host(home: Home, doing: str, site: str, machine: str | None) -
 async def _why_not(home: Home, edge: Machine) -> str:
     """Why the machine of load balancers cannot be cordoned."""
     led = await served_from(home, edge.site)
-    whose = (
+    owner = (
         f"those of {', '.join(led)} run there until they are served from another site"
         if led
         else "no load balancer runs there"
     )
-    return f"it runs the load balancers of site {edge.site}, and never a replica ({whose})"
+    return f"it runs the load balancers of site {edge.site}, and never a replica ({owner})"
 
 
 async def served_from(home: Home, site: str) -> tuple[str, ...]:
@@ -74,8 +74,8 @@ async def uncordon_site(home: Home, site: str, machine: str | None) -> bool:
         left = tuple(each for each in seen.spec.cordons if machine is not None and each.machine != machine)
         whole = next((each for each in left if each.machine is None), None)
         if whole is not None and left == seen.spec.cordons:
-            doing, seen_so = f"uncordoning machine {machine}", f"all machines of site {site} are {cordon_text(whole)}"
-            raise Conflict(doing, seen_so, f"'site uncordon {site}', then cordon single machines")
+            doing, why = f"uncordoning machine {machine}", f"all machines of site {site} are {cordon_text(whole)}"
+            raise Conflict(doing, why, f"'site uncordon {site}', then cordon single machines")
         return seen.with_cordons(left)
 
     return await amend(home.store, Site, site, uncordoned) != before

@@ -51,12 +51,12 @@ async def carried_out(engine: Engine, name: str, *, wait: float) -> None:
 @asynccontextmanager
 async def alone(engine: Engine, name: str) -> AsyncIterator[None]:
     """See ``Quarterdeck.alone``."""
-    store, who = engine.home.store, engine.requester.name
-    async with hold_lease(store, leases.loan_name(name), who, clocks=engine.clocks):
+    store, holder = engine.home.store, engine.requester.name
+    async with hold_lease(store, leases.loan_name(name), holder, clocks=engine.clocks):
         if await manager_of(engine.home.store, name):
             with contextlib.suppress(Conflict):  # a process that wrote in between has woken the manager as well
                 await store.update(await recorded.existing(store, name))
-            async with hold_lease(store, leases.lease_name(name), who, wait=_LENDING, clocks=engine.clocks):
+            async with hold_lease(store, leases.lease_name(name), holder, wait=_LENDING, clocks=engine.clocks):
                 pass
         yield
 
@@ -66,7 +66,7 @@ async def followed(
     name: str,
     *,
     timeout: float | None,
-    told: Callable[[Hand], None],
+    report: Callable[[Hand], None],
     drive: Callable[[], Awaitable[None]],
     onlooker: Onlooker | None = None,
 ) -> None:
@@ -76,7 +76,7 @@ async def followed(
     following = _Following(
         home=home,
         name=name,
-        told=told,
+        report=report,
         drive=drive,
         progress=await Progressed.of(home.store, name, onlooker),
         deadline=None if timeout is None else _now() + timeout,
@@ -96,7 +96,7 @@ class _Following:
 
     home: Home
     name: str
-    told: Callable[[Hand], None]
+    report: Callable[[Hand], None]
     drive: Callable[[], Awaitable[None]]
     progress: Progressed
     deadline: float | None
@@ -119,7 +119,7 @@ class _Following:
             return await self._driven(under_way)
         if holder != self.holder:
             self.holder = holder
-            self.told(Hand(holder, under_way))
+            self.report(Hand(holder, under_way))
         await self.progress.look(plane)
         if ended(plane, operation) and (status := await facts.look(self.home, self.name, sure=True)).plan.done:
             await _wait_until_led(self.home, self.name, status, self.deadline)
@@ -138,7 +138,7 @@ class _Following:
 
     async def _driven(self, under_way: str) -> bool:
         """Drive the plane; whether that was completed here."""
-        self.told(Hand("", under_way, ours=True))
+        self.report(Hand("", under_way, ours=True))
         self.holder = ""
         left = None if self.deadline is None else max(0.0, self.deadline - _now())
         if not await _driven(self.home, self.name, self.drive, left):

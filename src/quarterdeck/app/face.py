@@ -235,8 +235,9 @@ class Quarterdeck(Looks):
         await drive.carried_out(self._engine(watchers), name, wait=wait)
 
     def alone(self, name: str) -> AbstractAsyncContextManager[None]:
-        """Let a manager leave a plane to this process for the block, for a caller whose ``watchers`` must see each step
-        before it is taken: ``async with quarterdeck.alone(name): await quarterdeck.carry_out(name, watchers)``.
+        """Make a manager leave a plane to this process for the block. It is for callers with ``watchers`` that must see
+        each step before it is taken:
+        ``async with quarterdeck.alone(name): await quarterdeck.carry_out(name, watchers)``.
 
         Raises Conflict when another driver than a manager has it, or waits for it.
         """
@@ -247,12 +248,12 @@ class Quarterdeck(Looks):
         name: str,
         *,
         timeout: float | None = None,
-        told: Callable[[Hand], None] = ignore_driver,
+        report: Callable[[Hand], None] = ignore_driver,
         watchers: Sequence[Watcher] = (),
         onlooker: Onlooker | None = None,
     ) -> None:
         """Wait until a plane is up to date, or deleted: follow another process that drives it, ``carry_out`` when there
-        is none. ``told`` receives at once which process drives it, ``watchers`` the steps of this process, and
+        is none. ``report`` receives at once which process drives it, ``watchers`` the steps of this process, and
         ``onlooker`` those of the other one. Raises the error of the operation in progress, Paused, Unavailable after
         ``timeout`` seconds.
         """
@@ -260,7 +261,7 @@ class Quarterdeck(Looks):
             self._home,
             name,
             timeout=timeout,
-            told=told,
+            report=report,
             drive=lambda: self.carry_out(name, watchers),
             onlooker=onlooker,
         )

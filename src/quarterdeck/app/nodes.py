@@ -29,7 +29,7 @@ from quarterdeck.kube.port import Address
 from quarterdeck.pki.authority import public_key_hash
 from quarterdeck.pki.requests import BootstrapToken, create_token, is_token_id
 
-#: Longest lifetime of a token: whoever has one can add nodes.
+#: Longest lifetime of a token: its holder can add nodes.
 SHORTEST, LONGEST = timedelta(minutes=1), timedelta(days=365)
 _SECRETS = "/api/v1/namespaces/kube-system/secrets"
 _PREFIX = "bootstrap-token-"
@@ -151,7 +151,7 @@ class WorkerNodes:
 
 def _token_secret(token: BootstrapToken, ends: datetime, description: str) -> dict[str, JsonValue]:
     """The secret that stores a token in a plane."""
-    said = {
+    fields = {
         "auth-extra-groups": GROUP,
         "description": description,
         "expiration": ends.strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -165,7 +165,7 @@ def _token_secret(token: BootstrapToken, ends: datetime, description: str) -> di
         "kind": "Secret",
         "metadata": {"name": f"{_PREFIX}{token.id}", "namespace": "kube-system"},
         "type": "bootstrap.kubernetes.io/token",
-        "data": {key: base64.b64encode(value.encode()).decode() for key, value in said.items()},
+        "data": {key: base64.b64encode(value.encode()).decode() for key, value in fields.items()},
     }
 
 

@@ -93,9 +93,9 @@ class Progressed:
                     self.onlooker.notes(event.message)
                 elif event.type is EventType.WARNING and event.reason not in _TOLD_ELSEWHERE:
                     self.onlooker.warns(event.message)
-        so = find_condition(plane.status.conditions, ConditionType.RECONCILING) if plane is not None else None
-        if so is not None and so.status is ConditionStatus.TRUE and so.message:
-            self.onlooker.waits(so.message)
+        reconciling = find_condition(plane.status.conditions, ConditionType.RECONCILING) if plane is not None else None
+        if reconciling is not None and reconciling.status is ConditionStatus.TRUE and reconciling.message:
+            self.onlooker.waits(reconciling.message)
 
 
 def _tell(onlooker: Onlooker, entry: JournalEntry) -> None:
@@ -136,8 +136,8 @@ def still_awaited(plane: ControlPlane) -> str:
     """What a plane waits for, or needs a person for, as its driver last reported; "" for nothing."""
     if stalled := why_stalled(plane):
         return stalled
-    so = find_condition(plane.status.conditions, ConditionType.RECONCILING)
-    return so.message if so is not None and so.status is ConditionStatus.TRUE else ""
+    reconciling = find_condition(plane.status.conditions, ConditionType.RECONCILING)
+    return reconciling.message if reconciling is not None and reconciling.status is ConditionStatus.TRUE else ""
 
 
 def unled(plane: str, why: str) -> Unavailable:

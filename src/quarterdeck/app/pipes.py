@@ -22,7 +22,7 @@ class Parent:
     """The descriptors to and from the process that started this one."""
 
     asks: int
-    told: int
+    answers: int
 
 
 async def attended(parent: Parent, text: Callable[[], Awaitable[bytes]]) -> None:
@@ -30,10 +30,10 @@ async def attended(parent: Parent, text: Callable[[], Awaitable[bytes]]) -> None
     loop = asyncio.get_running_loop()
     reader, nobody = asyncio.StreamReader(), asyncio.StreamReader()
     asks, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(parent.asks, "rb"))
-    told, protocol = await loop.connect_write_pipe(
-        lambda: asyncio.StreamReaderProtocol(nobody), os.fdopen(parent.told, "wb")
+    answers, protocol = await loop.connect_write_pipe(
+        lambda: asyncio.StreamReaderProtocol(nobody), os.fdopen(parent.answers, "wb")
     )
-    writer = asyncio.StreamWriter(told, protocol, nobody, loop)
+    writer = asyncio.StreamWriter(answers, protocol, nobody, loop)
     try:
         while await reader.readline():
             found = await text()
@@ -43,7 +43,7 @@ async def attended(parent: Parent, text: Callable[[], Awaitable[bytes]]) -> None
         return
     finally:
         asks.close()
-        told.abort()
+        answers.abort()
 
 
 class PipedMetrics:
@@ -73,9 +73,9 @@ class PipedMetrics:
             await asyncio.wait((self._asking,))
 
     async def _ask(self) -> bytes:
-        asks, told = self._process.stdin, self._process.stdout
+        asks, answers = self._process.stdin, self._process.stdout
         assert asks is not None
-        assert told is not None
+        assert answers is not None
         asks.write(b"metrics\n")
         await asks.drain()
-        return await told.readexactly(int(await told.readline()))
+        return await answers.readexactly(int(await answers.readline()))

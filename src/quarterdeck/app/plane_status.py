@@ -104,12 +104,12 @@ def leading(
 ) -> list[str]:
     """The leaders of a status in words, a line each."""
     return [
-        f"{kind} led by {_who(Leader(replica, identities[kind]), leases.get(kind))}"
+        f"{kind} led by {_leader_words(Leader(replica, identities[kind]), leases.get(kind))}"
         for kind, replica in leaders.items()
     ]
 
 
-def _who(leader: Leader, lease: LeaseStatus | None) -> str:
+def _leader_words(leader: Leader, lease: LeaseStatus | None) -> str:
     """The leader and, as far as it is known, when its lease was last renewed, and until when a lost one lasts."""
     if lease is None:
         return str(leader)
@@ -134,7 +134,7 @@ def _balancer(seen: BalancerFact) -> PlaneBalancer:
 
 
 def _survives(world: World) -> tuple[FailureSurvival, ...]:
-    """Which failures it survives now; nothing is said of a plane that is being deleted."""
+    """Which failures it survives now; none for a plane that is being deleted."""
     if world.deleting:
         return ()
     return tuple(

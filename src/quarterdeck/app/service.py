@@ -205,9 +205,9 @@ async def measured(
 
     async def others() -> tuple[bytes, ...]:
         asked = [each for each in outposts if each.runs]
-        told = await asyncio.gather(*(each.metrics() for each in asked))
-        metrics.answered({str(each.network): text is not None for each, text in zip(asked, told, strict=True)})
-        return tuple(text for text in told if text is not None)
+        texts = await asyncio.gather(*(each.metrics() for each in asked))
+        metrics.answered({str(each.network): text is not None for each, text in zip(asked, texts, strict=True)})
+        return tuple(text for text in texts if text is not None)
 
     def alive() -> None:
         nonlocal beat

@@ -167,11 +167,13 @@ async def assignments_of(
 async def _runs(store: Store, plane: ControlPlane) -> list[tuple[str, float, str]]:
     """Each replica with the revisions it ran, and from when on; "": not known, as before the first recorded one."""
     now = {each.name: each.revision for each in plane.status.memory.replicas}
-    told = [each for kind in (PlaceReplica.kind, AdoptRevision.kind) for each in await _done(store, plane.name, kind)]
-    told.sort(key=lambda each: each.time)
-    last = {each.replica: each.id for each in told}
+    entries = [
+        each for kind in (PlaceReplica.kind, AdoptRevision.kind) for each in await _done(store, plane.name, kind)
+    ]
+    entries.sort(key=lambda each: each.time)
+    last = {each.replica: each.id for each in entries}
     runs = [(name, 0.0, "" if name in last else revision) for name, revision in now.items()]
-    for each in told:
+    for each in entries:
         newest = now.get(each.replica, "") if last[each.replica] == each.id else ""
         runs.append((each.replica, each.time, str(each.detail.get("revision") or newest)))
     return runs

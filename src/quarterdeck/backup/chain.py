@@ -136,11 +136,11 @@ class ChainLink(Model):
     increments: tuple[Increments, ...] = ()
     #: All that the plane needs to come back besides etcd's data (``belongings``), where it has changed.
     belongings: ObjectReference | None = None
-    #: The SHA-256 of what they are before they are encrypted, and of for whom; hexadecimal.
+    #: The SHA-256 of their plain content and of the recipients that it is encrypted for; hexadecimal.
     belongings_digest: str = ""
     #: The names of objects that are no longer used, and are deleted afterwards.
     dropped: tuple[str, ...] = ()
-    #: The chain as of before this link, where the link is a checkpoint.
+    #: The state of the chain before this link, where the link is a checkpoint.
     state: ChainState | None = None
 
 

@@ -37,7 +37,7 @@ def keys_at(path: Path, *, prefix: bytes = b"", revision: int = 0) -> Iterator[K
     Raises NotFound for a revision that it does not have, Corrupt, and OSError.
     """
     with BoltFile(path) as file, closing(_noted(file, prefix, revision, lambda row, _: row)) as noted:
-        for (row,) in noted.execute("SELECT said FROM keys ORDER BY name"):
+        for (row,) in noted.execute("SELECT content FROM keys ORDER BY name"):
             stored = file.get(KEYS, row)
             if stored is None:
                 raise damaged(f"the row {row.hex()} is not where its order says")
@@ -86,7 +86,7 @@ def differences(before: DatabaseMoment, after: DatabaseMoment, *, prefix: bytes 
         closing(_noted(old_file, prefix, before.revision, _content)) as old,
         closing(_noted(new_file, prefix, after.revision, _content)) as new,
     ):
-        query = "SELECT name, said FROM keys ORDER BY name"
+        query = "SELECT name, content FROM keys ORDER BY name"
         olds, news = old.execute(query), new.execute(query)
         was: Any = olds.fetchone()
         now: Any = news.fetchone()
@@ -105,14 +105,16 @@ def differences(before: DatabaseMoment, after: DatabaseMoment, *, prefix: bytes 
                 was, now = olds.fetchone(), news.fetchone()
 
 
-def _noted(file: BoltFile, prefix: bytes, revision: int, said: Callable[[bytes, bytes], bytes]) -> sqlite3.Connection:
-    """The keys below a prefix at a revision, each with what ``said`` makes of its row: of its key and its value."""
+def _noted(
+    file: BoltFile, prefix: bytes, revision: int, content_of: Callable[[bytes, bytes], bytes]
+) -> sqlite3.Connection:
+    """The keys below a prefix at a revision, each with its ``content_of`` (of its row and its value)."""
     to = _checked(file, revision)
     noted = sqlite3.connect("", isolation_level=None)  # a temporary file that nobody else can open
     try:
         noted.execute(f"PRAGMA cache_size = -{_CACHE_KB}")
         noted.execute("PRAGMA journal_mode = OFF")
-        noted.execute("CREATE TABLE keys (name BLOB PRIMARY KEY, said BLOB) WITHOUT ROWID")
+        noted.execute("CREATE TABLE keys (name BLOB PRIMARY KEY, content BLOB) WITHOUT ROWID")
         noted.execute("BEGIN")
         for row, stored in file.rows(KEYS):
             if revision_of(row) > to:
@@ -123,7 +125,7 @@ def _noted(file: BoltFile, prefix: bytes, revision: int, said: Callable[[bytes, 
             if is_deletion(row):
                 noted.execute("DELETE FROM keys WHERE name = ?", (name,))
             else:
-                noted.execute("INSERT OR REPLACE INTO keys VALUES (?, ?)", (name, said(row, stored)))
+                noted.execute("INSERT OR REPLACE INTO keys VALUES (?, ?)", (name, content_of(row, stored)))
         noted.execute("COMMIT")
     except BaseException:
         noted.close()

@@ -17,7 +17,7 @@ DATA = "data"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deposit:
-    """Where the data of a plane's backups is put, and for whom it is encrypted. ``new_id``: a name that is never used
+    """Where the data of a plane's backups is put, and its recipients. ``new_id``: a name that is never used
     again, and that nobody else makes.
     """
 

@@ -1,4 +1,4 @@
-"""Files in the making: each is one process's alone, and what a killed process left is used up by the next one."""
+"""Temporary files: each belongs to one process, and the next process removes what a killed one left."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def made_beside(path: Path, doing: str) -> Iterator[Path]:
 
 
 def remove_left(folder: Path) -> None:
-    """Remove what killed processes left in a folder: files in the making, and the folders (``.NAME``) whose lock was
+    """Remove what killed processes left in a folder: temporary files, and the folders (``.NAME``) whose lock was
     such a file. Those that a process has stay. Raises OSError.
     """
     for made in folder.glob(f".*{_SUFFIX}"):

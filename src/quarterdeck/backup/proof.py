@@ -21,8 +21,8 @@ _ALL = b"\0"
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What etcd said of a database. ``compared``: the hashes of the cluster that it has too; ``incomparable``: so many
-    could not be compared, because the database has no longer what was hashed.
+    """The verdict of etcd on a database. ``compared``: the number of hashes that equal those of the cluster;
+    ``incomparable``: the number that could not be compared, because the database no longer has what was hashed.
     """
 
     at: datetime

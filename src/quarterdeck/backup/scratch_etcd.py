@@ -53,7 +53,7 @@ class LoopbackClients:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Where programs run, and the file that has what the last one said."""
+    """Where programs run, and the file with the output of the last one."""
 
     doing: str
     folder: Path
@@ -76,14 +76,14 @@ async def snapshot_status(database: Path, etcdutl: Path, *, deadline: float) -> 
     doing = f"checking {database}"
     with file_errors(doing), made_beside(database.with_name(f"{database.name}.status"), doing) as output:
         argv = (str(etcdutl), "snapshot", "status", str(database), "-w", "json")
-        code, said = await _ended(argv, _Run(doing, database.parent, output), deadline)
+        code, printed = await _ended(argv, _Run(doing, database.parent, output), deadline)
     if code:
-        raise _failed(doing, etcdutl, code, said)
+        raise _failed(doing, etcdutl, code, printed)
     try:
-        answer = json.loads(last_line(said))
+        answer = json.loads(last_line(printed))
         return SnapshotStatus(answer["revision"], answer["totalKey"], answer["totalSize"])
     except (ValueError, TypeError, KeyError) as error:
-        raise _failed(doing, etcdutl, code, said) from error
+        raise _failed(doing, etcdutl, code, printed) from error
 
 
 @asynccontextmanager
@@ -127,9 +127,9 @@ async def _serving(
     """Restore the database, and run etcd on that for the block."""
     until = asyncio.get_running_loop().time() + deadline
     restore = (str(etcdutl), "snapshot", "restore", str(database), "--skip-hash-check", *_identity())
-    code, said = await _ended(restore, run, deadline)
+    code, printed = await _ended(restore, run, deadline)
     if code:
-        raise _failed(run.doing, etcdutl, code, said)
+        raise _failed(run.doing, etcdutl, code, printed)
     entry = os.open(run.folder, os.O_PATH | os.O_CLOEXEC)  # a path of a socket has at most 107 bytes
     try:
         with run.output.open("wb") as log:
@@ -138,11 +138,11 @@ async def _serving(
                 EtcdMember(f"unixs:///proc/self/fd/{entry}/{_CLIENT}", tls) as member,
             ):
                 while not await _serves(member):
-                    said = run.output.read_text(errors="replace")
+                    printed = run.output.read_text(errors="replace")
                     if process.returncode is not None:
-                        raise _failed(run.doing, Path(etcd[0]), process.returncode, said)
+                        raise _failed(run.doing, Path(etcd[0]), process.returncode, printed)
                     if asyncio.get_running_loop().time() > until:
-                        raise TimedOut(run.doing, f"it does not serve within {deadline:g} s ({_reason(said)})")
+                        raise TimedOut(run.doing, f"it does not serve within {deadline:g} s ({_reason(printed)})")
                     await asyncio.sleep(_POLL)  # between two attempts to connect
                 yield member
     finally:
@@ -216,15 +216,17 @@ async def _ended(argv: Sequence[str], run: _Run, deadline: float) -> tuple[int, 
     return code, run.output.read_text(errors="replace")
 
 
-def _failed(doing: str, program: Path, code: int, said: str) -> QuarterdeckError:
+def _failed(doing: str, program: Path, code: int, printed: str) -> QuarterdeckError:
     if code == EX_NOT_STARTED:
-        return PreconditionFailed(doing, last_line(said), f"have an etcd's program at {program}")
-    return Corrupt(doing, f"{program.name} ended with {code}: {_reason(said)}", "use another backup, or an earlier one")
+        return PreconditionFailed(doing, last_line(printed), f"have an etcd's program at {program}")
+    return Corrupt(
+        doing, f"{program.name} ended with {code}: {_reason(printed)}", "use another backup, or an earlier one"
+    )
 
 
-def _reason(said: str) -> str:
-    """What a program of etcd said last: a line of its log, or of text, or the first one of a panic."""
-    lines = [each.strip() for each in said.splitlines() if each.strip()]
+def _reason(printed: str) -> str:
+    """The last message of a program of etcd: a line of its log, or of text, or the first one of a panic."""
+    lines = [each.strip() for each in printed.splitlines() if each.strip()]
     panics = [each for each in lines if each.startswith(("panic:", "Error:"))]
     text = (panics or lines or ["no reason given"])[-1]
     try:

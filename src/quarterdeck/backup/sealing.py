@@ -37,7 +37,7 @@ _HEADER_BYTES = len(_Kind.PLAIN.value)
 
 @dataclass(frozen=True, slots=True)
 class Recipients:
-    """For whom objects are encrypted: public keys of age (``age1...``). None: they are not encrypted."""
+    """The recipients of encrypted objects: public keys of age (``age1...``). None: they are not encrypted."""
 
     keys: tuple[str, ...] = ()
 

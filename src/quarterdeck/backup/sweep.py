@@ -23,8 +23,8 @@ _REFUSALS = 5
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """What was done. ``refused``: objects that the store did not delete, such as locked ones, with what it said. They
-    are no part of the backup any more, and are tried again by the next sweep. ``links``: so many were deleted.
+    """The result of a sweep. ``refused``: objects that the store did not delete, such as locked ones, with its errors.
+    They are no longer part of the backup, and the next sweep tries again. ``links``: the number of deleted links.
     """
 
     dropped: int

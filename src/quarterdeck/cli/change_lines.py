@@ -1,4 +1,4 @@
-"""What changes of planes, a line each: for those who watch without a terminal."""
+"""The changes of planes, one line each, where there is no terminal to redraw."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from quarterdeck.app.plane_watch import WatchedPlane
 from quarterdeck.app.words import quorum_of, survival
 from quarterdeck.cli.plane_text import state
 
-#: What is so or is not, rather than being one thing or another.
+#: Keys of facts that hold or do not hold; the others have a value.
 _SENTENCES = ("warning", "event", "trouble")
 
 
 class ChangeLines:
-    """Remembers what it has told of each plane."""
+    """Remembers the last lines of each plane."""
 
     def __init__(self) -> None:
-        self._told: dict[str, dict[tuple[str, str], str]] = {}
+        self._shown: dict[str, dict[tuple[str, str], str]] = {}
 
     def lines(self, seen: tuple[WatchedPlane, ...]) -> Iterator[str]:
-        """What is otherwise than when it was last told; of a plane that is new, all that is to be said."""
+        """The lines that differ from the last ones; all lines of a new plane."""
         for plane in seen:
-            before, now = self._told.get(plane.name, {}), _said(plane)
-            self._told[plane.name] = now
+            before, now = self._shown.get(plane.name, {}), _lines_of(plane)
+            self._shown[plane.name] = now
             for key, text in now.items():
                 if before.get(key) != text:
                     yield f"{plane.name}  {_title(key)}: {text}"
             for key, text in before.items():
                 if key not in now and key[0] != "event":
                     yield f"{plane.name}  no more: {text if key[0] in _SENTENCES else _title(key)}"
-        for name in self._told.keys() - {each.name for each in seen}:
-            del self._told[name]
+        for name in self._shown.keys() - {each.name for each in seen}:
+            del self._shown[name]
             yield f"{name}  is gone"
 
 
@@ -40,18 +40,18 @@ def _title(key: tuple[str, str]) -> str:
     return kind if kind in _SENTENCES else f"{kind} {name}".rstrip()
 
 
-def _said(plane: WatchedPlane) -> dict[tuple[str, str], str]:
-    """Everything that is told of a plane, by what it is about."""
-    said: dict[tuple[str, str], str] = {}
+def _lines_of(plane: WatchedPlane) -> dict[tuple[str, str], str]:
+    """All lines of a plane, by their subject."""
+    lines: dict[tuple[str, str], str] = {}
     if plane.trouble:
-        said["trouble", plane.trouble] = plane.trouble
+        lines["trouble", plane.trouble] = plane.trouble
     for event in plane.events:
-        said["event", f"{event.reason} {event.message}"] = f"{event.reason}: {event.message}"
-    return said if plane.facts is None else _of_facts(plane.facts) | said
+        lines["event", f"{event.reason} {event.message}"] = f"{event.reason}: {event.message}"
+    return lines if plane.facts is None else _of_facts(plane.facts) | lines
 
 
 def _of_facts(status: PlaneStatus) -> dict[tuple[str, str], str]:
-    said = {
+    lines = {
         ("state", ""): state(status),
         ("under way", ""): status.operation or "nothing",
         ("doing", ""): ", ".join(status.doing) or "nothing",
@@ -59,22 +59,22 @@ def _of_facts(status: PlaneStatus) -> dict[tuple[str, str], str]:
         ("name leads to", ""): status.name_leads_to or "nothing",
     }
     if status.voters is not None:
-        said["etcd", ""] = quorum_of(status.voters, status.may_fail, status.quorum_at)
+        lines["etcd", ""] = quorum_of(status.voters, status.may_fail, status.quorum_at)
     if survives := survival(status.survives):
-        said["survives", ""] = "; ".join(survives).removeprefix("survives: ")
+        lines["survives", ""] = "; ".join(survives).removeprefix("survives: ")
     for each in status.warnings:
-        said["warning", each.message] = each.message
+        lines["warning", each.message] = each.message
     for member in status.members:
-        said["replica", member.replica] = _replica(member)
+        lines["replica", member.replica] = _replica(member)
     for balancer in status.load_balancers:
         backends = ", ".join(balancer.backends) or "nobody"
         sends = f"sends to {backends}" if balancer.running else "does not run"
-        said["load balancer", balancer.site] = sends if balancer.running is not None else "unknown"
-    return said
+        lines["load balancer", balancer.site] = sends if balancer.running is not None else "unknown"
+    return lines
 
 
 def _replica(member: PlaneReplica) -> str:
-    """Lag is not told: it is another one at each look."""
+    """Lag is left out: it differs at each look."""
     words = [member.member, member.health or "", f"apiserver {member.apiserver}"]
     if member.machine_state != "up":
         words.append(f"machine {member.machine} {member.machine_state}")

@@ -61,7 +61,7 @@ class _Shown:
     bar: TaskID
     total: int
     since: float
-    said: float
+    printed_at: float
 
 
 class RichProgress:
@@ -109,8 +109,8 @@ class RichProgress:
         """Move the bar."""
         shown, now = self._tasks[task], self._clock()
         self._bars.update(shown.bar, completed=done)
-        if not self._console.is_terminal and now - shown.said >= _EVERY:
-            shown.said = now
+        if not self._console.is_terminal and now - shown.printed_at >= _EVERY:
+            shown.printed_at = now
             self.note(f"{task}: {done / 1e6:.1f} of {shown.total / 1e6:.1f} MB" if shown.total else f"{task} ...")
 
     def finish(self, task: str, outcome: str) -> None:

@@ -19,7 +19,7 @@ from quarterdeck.cli.context import NAMED, err
 from quarterdeck.cli.groups import without_flag_types
 from quarterdeck.errors import QuarterdeckError, Unavailable
 
-#: What commands end with on Ctrl-C and when they are told to stop: 128 + the signal's number, as shells have it.
+#: The exit codes on Ctrl-C and after a signal to stop: 128 + the signal's number, as shells have it.
 _INTERRUPTED = tuple(128 + each for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
 _AGAIN = "look at the disk and the rights there, and run it again"
 
@@ -121,7 +121,7 @@ def main() -> None:
         try:
             app(prog_name="quarterdeck")
         except OSError as error:
-            # A file of the user's own, or one that is written last: all else has said what was being done.
+            # A file of the user, or one that is written last: all other errors name what was being done.
             seen = f"{error.filename or 'the operating system'}: {error.strerror or error}"
             raise Unavailable(f"running {shlex.join(['quarterdeck', *sys.argv[1:]])}", seen, _AGAIN) from error
     except QuarterdeckError as error:

@@ -59,7 +59,7 @@ def difference_result(plane: str, found: MomentDifference, chosen: Sorted) -> Ba
 
 
 def difference_lines(found: MomentDifference, chosen: Sorted) -> Iterator[str]:
-    """What people are told besides the table."""
+    """The sentences for people beside the table."""
     yield f"from {_named(found.before)} to {_named(found.after)}"
     if chosen.churn:
         counts = ", ".join(f"{resource} {len(changes)}" for resource, changes in _by_resource(chosen.churn).items())

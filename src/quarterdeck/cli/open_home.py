@@ -77,7 +77,7 @@ def go_inside_for_site(site: str) -> None:
 def wait_inside(plane: str) -> bool:
     """Have another process drive the plane from inside its network, if it must; whether it did.
 
-    Ends the command with that process's exit code when it fails: it has said itself what was wrong.
+    Ends the command with that process's exit code when it fails: that process has printed the error.
     """
     if not _must_go_inside(plane):
         return False

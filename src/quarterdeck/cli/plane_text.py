@@ -86,8 +86,8 @@ def _backup(stored: PlaneBackup) -> str:
 
 def _addon(row: PlaneAddon) -> str:
     """An add-on: how many objects it has, or why it is not as wanted."""
-    so = row.message or f"{row.objects} objects are up to date"
-    return f"add-on {row.name}: {escape(so)}"
+    state = row.message or f"{row.objects} objects are up to date"
+    return f"add-on {row.name}: {escape(state)}"
 
 
 def health(status: PlaneStatus) -> str:
@@ -115,7 +115,7 @@ def _program(component: Component) -> Column[PlaneReplica]:
 
 
 def _shown(component: Component, members: Sequence[PlaneReplica]) -> bool:
-    """Whether any replica has a program; of an optional one that is told by what is seen."""
+    """Whether any replica has a program. An optional one is shown where it was observed."""
     if component == Component.EVENTS_ETCD:
         return any(each.events is not None for each in members)
     unseen = (*IDLE, UnitState.UNKNOWN)

@@ -1,4 +1,4 @@
-"""One screen with what is so of planes now."""
+"""One screen with the current state of planes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _PLANES: tuple[Column[WatchedPlane], ...] = (
 
 
 def screen(seen: Sequence[WatchedPlane], *, one: bool) -> RenderableType:
-    """All that is told; ``one``: of one plane everything, of several a line each."""
+    """The screen: everything of ``one`` plane, or a line for each of several."""
     ends = _line(f"[dim]{time.strftime('%H:%M:%S')}  Ctrl-C ends this[/dim]")
     if one:
         return Group(*_plane(seen[0]), "", ends)

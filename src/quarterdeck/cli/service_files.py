@@ -55,7 +55,7 @@ LimitNOFILE=524288
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """The service of one home, for ``user`` ("": the one who is asked for is the user's own manager)."""
+    """The service of one home, for ``user`` ("": it belongs to the service manager of the current user)."""
 
     home: Path
     user: str
@@ -112,7 +112,7 @@ def _quoted(word: str) -> str:
 
 
 def command() -> tuple[str, ...]:
-    """What starts ``serve`` of this installation: the checkout's own script, which finds its environment anew, or
+    """What starts ``serve`` of this installation: the checkout's own script, which finds its environment again, or
     Python.
     """
     script = Path(quarterdeck.__file__).absolute().parents[2] / "quarterdeck"

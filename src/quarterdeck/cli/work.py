@@ -75,8 +75,8 @@ def probed_drive(
 
 
 async def _drive_alone(face: Quarterdeck, name: str, watchers: Sequence[Watcher], ask: Ask) -> Operation:
-    """Have something asked for and drive the plane here, also where a manager keeps it: for watchers that must be told
-    of each step before it is taken.
+    """Request something and drive the plane here, even where a manager drives it: for watchers that must see each step
+    before it is taken.
     """
     with LiveProgress(err) as progress, ended_by(signal.SIGTERM, signal.SIGHUP):
         async with face.alone(name):
@@ -120,10 +120,10 @@ def ended_by(*signals: signal.Signals) -> Iterator[None]:
     """
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     caught = [each for each in signals if signal.getsignal(each) is not signal.SIG_IGN]
-    told: list[signal.Signals] = []
+    received: list[signal.Signals] = []
 
     def end(number: signal.Signals) -> None:
-        told.append(number)
+        received.append(number)
         assert task is not None
         task.cancel()
 
@@ -132,8 +132,8 @@ def ended_by(*signals: signal.Signals) -> Iterator[None]:
     try:
         yield
     except asyncio.CancelledError:
-        if told:
-            raise typer.Exit(128 + told[0]) from None
+        if received:
+            raise typer.Exit(128 + received[0]) from None
         raise
     finally:
         for each in caught:
@@ -141,8 +141,8 @@ def ended_by(*signals: signal.Signals) -> Iterator[None]:
 
 
 def detach(name: str, output: Output) -> None:
-    """Leave the plane to the manager that keeps it, or start a process that drives it and outlives this one. People are
-    told on standard output, unless that has facts for programs.
+    """Leave the plane to the manager that keeps it, or start a process that drives it and outlives this one. The
+    message is on standard output, unless that has a result for programs.
     """
     tell = out if output.for_people else err
     if manager := read(lambda records: records.manager(name)):
@@ -194,11 +194,11 @@ async def _follow(face: Quarterdeck, name: str, timeout: float | None) -> None:
     with ExitStack() as stack:
         progress = stack.enter_context(LiveProgress(err))
 
-        def told(hand: Hand) -> None:
+        def report(hand: Hand) -> None:
             if hand.ours:
                 stack.enter_context(ended_by(signal.SIGTERM, signal.SIGHUP))
             else:
                 err.print(f"driven by {hand.holder}: {hand.operation or 'no operation'}")
             progress.begin()
 
-        await face.follow(name, timeout=timeout, told=told, watchers=(progress,), onlooker=progress)
+        await face.follow(name, timeout=timeout, report=report, watchers=(progress,), onlooker=progress)

@@ -309,8 +309,8 @@ def authentication_configuration(
 
 def tracing_configuration(kubernetes: str, tracing: Tracing) -> str:
     """A TracingConfiguration."""
-    said = tracing.model_dump(mode="json", exclude_none=True)
-    return dumped({"apiVersion": tracing_api(kubernetes), "kind": "TracingConfiguration", **said})
+    settings = tracing.model_dump(mode="json", exclude_none=True)
+    return dumped({"apiVersion": tracing_api(kubernetes), "kind": "TracingConfiguration", **settings})
 
 
 @lru_cache(maxsize=8)

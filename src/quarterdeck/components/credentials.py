@@ -100,7 +100,7 @@ class SharedSecrets:
         return dict(self.generations).get(name, 0)
 
 
-# The certificates of a replica's programs as data: who signs each, what it is for, and for whom it is issued.
+# The certificates of a replica's programs as data: the signer of each, its purpose and its subject.
 
 
 class Signer(StrEnum):
@@ -123,7 +123,7 @@ class CertificateKind(Enum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CertificateSpec:
     """A certificate that each replica with a program has. ``name`` is its key in stored secrets, ``purpose`` is for
-    people. ``user`` and ``groups`` are whom it names (of a member: the replica, whatever is given).
+    people. ``user`` and ``groups`` are its subject (of a member: always the replica).
     """
 
     name: str

@@ -15,7 +15,7 @@ from quarterdeck.api.differences import by_name, leaves
 from quarterdeck.api.names import shortened
 from quarterdeck.api.revision import Guard, ReplicaTemplate
 from quarterdeck.components.catalogue import CATALOGUE, programs_of
-from quarterdeck.components.controller.sets import told_anew
+from quarterdeck.components.controller.sets import changed_managers
 from quarterdeck.components.upstream_versions import tells_what_it_loaded
 from quarterdeck.model.components import Component, ReplicaChange, ReplicaPrograms
 
@@ -80,7 +80,7 @@ def _written(part: str) -> str:
 #: Optional parts, and the field with which a user switches them.
 _SWITCHES = {"etcd.events": "separate"}
 #: Parts that exist or not as a whole, and are shown by their first given fields; else they are shown completely.
-_TOLD_BY = {"cloudControllerManager": ("program", "image")}
+_NAMED_BY = {"cloudControllerManager": ("program", "image")}
 #: Words for values that no user writes.
 _GUARDS = {Guard.SET: "the set's own lock", Guard.MANAGER: "its owner's main lock", Guard.NONE: "none"}
 #: Values that may contain passwords: shown by their hash.
@@ -103,9 +103,9 @@ def differences(before: ReplicaTemplate, after: ReplicaTemplate) -> tuple[Differ
     reloaded: frozenset[str] = frozenset()
     if tells_what_it_loaded(before.kubernetes_version):
         reloaded = reloaded.union(*(spec.reloads for spec in CATALOGUE.values()))
-    told = {_SETS: told_anew(before, after)}
+    limited = {_SETS: changed_managers(before, after)}
     leaves_of = _leaves("", _plain(before), _plain(after))
-    found = [_difference(*each, made=made, has=has, reloaded=reloaded, told=told) for each in leaves_of]
+    found = [_difference(*each, made=made, has=has, reloaded=reloaded, limited=limited) for each in leaves_of]
     return tuple(sorted(found, key=lambda each: each.path))
 
 
@@ -150,31 +150,31 @@ def _difference(
     made: Mapping[str, tuple[Component, ...]],
     has: Collection[Component],
     reloaded: frozenset[str],
-    told: Mapping[str, frozenset[Component]],
+    limited: Mapping[str, frozenset[Component]],
 ) -> Difference:
-    """``made``: see ``parts``. ``told``: of which parts not all programs that are made from them are told."""
+    """``made``: see ``parts``. ``limited``: the programs that a part concerns, where not all are."""
     part = _part(path, made)
     if part is None:
         raise ValueError(f"it is not defined what a change of {path} needs")
-    components = tuple(each for each in made[part] if each in has and each in told.get(part, has))
+    components = tuple(each for each in made[part] if each in has and each in limited.get(part, has))
     where = _written(part) + path.removeprefix(part)
     if path in _SWITCHES:
         where, before, after = f"{where}.{_SWITCHES[path]}", before is not None, after is not None
-    old, new = (_told(path, each) for each in (before, after))
+    old, new = (_side(path, each) for each in (before, after))
     found = Difference(path=where, before=old, after=new, needs=Need.EXCHANGE, note=_NOTES.get(path, ""))
     if part in reloaded:
         return replace(found, needs=Need.RELOAD, reload=components)
     if components:
         return replace(found, needs=Need.RESTART, restart=components)
-    return replace(found, needs=Need.NOTHING) if part in told else found
+    return replace(found, needs=Need.NOTHING) if part in limited else found
 
 
-def _told(path: str, value: JsonValue) -> str:
+def _side(path: str, value: JsonValue) -> str:
     """One side of a difference in a few words."""
     if path.startswith(_SETS) and path.endswith(".guard") and isinstance(value, str):
         return _GUARDS[Guard(value)]
-    if path in _TOLD_BY and isinstance(value, dict):
-        return _shown(next(value[field] for field in _TOLD_BY[path] if value[field] is not None))
+    if path in _NAMED_BY and isinstance(value, dict):
+        return _shown(next(value[field] for field in _NAMED_BY[path] if value[field] is not None))
     return _hashed(value) if path in _HIDDEN and isinstance(value, str) else _shown(value)
 
 

@@ -101,12 +101,12 @@ def why_it_ended(output: str, exit_code: int | None = None) -> str:
 
     ``output`` is the end of what it wrote (``LINES`` lines), in which the last run comes last; it is the last one that
     has ended which counts. ``exit_code`` is that of this run, negative for a signal (None: not known). What SIGKILL
-    ended has not said why.
+    ended has not named a cause.
     """
     *former, last = _runs(output)
     ended = last if last.ended or not former else former[-1]
-    said = "" if exit_code == -signal.SIGKILL else last_reason(ended.output)
-    return ": ".join(filter(None, (ending(exit_code), said)))
+    reason = "" if exit_code == -signal.SIGKILL else last_reason(ended.output)
+    return ": ".join(filter(None, (ending(exit_code), reason)))
 
 
 def present_reason(output: str) -> str:

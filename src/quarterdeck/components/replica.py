@@ -84,7 +84,7 @@ def sample_units(plane: str, template: ReplicaTemplate, *, portable: bool = Fals
     return {each: component_unit(each, inputs) for each in programs_of(template)}
 
 
-#: The name of every plane that is tried: a configuration does not depend on whose it is.
+#: The name of every plane that is tried: a configuration does not depend on its plane.
 NAME = "trial"
 #: The members of the etcd for events have the flags of the main cluster's, but for a number.
 _SAME = frozenset({Component.EVENTS_ETCD})

@@ -70,7 +70,7 @@ def has_mixed_version_proxy(kubernetes: str) -> bool:
 
 def holds_migration_locks(kubernetes: str) -> bool:
     """Whether a kube-controller-manager can run controllers under a migration lock. Since 1.36 (and in 1.37.2 still) it
-    ends as soon as it gets one: it makes its informers anew for these controllers, and their name is taken (kubernetes:
+    ends as soon as it gets one: it creates their informers again, and the name of these is taken (kubernetes:
     cmd/kube-controller-manager/app, CreateControllerContext; client-go: tools/cache, NewInformerName).
     """
     return minor(kubernetes) < (1, 36)

@@ -21,7 +21,7 @@ class Sight:
     #: All problems, in sentences.
     troubles: frozenset[str] = frozenset()
     #: The problems that its manager reported.
-    told: frozenset[str] = frozenset()
+    reported: frozenset[str] = frozenset()
     #: The failures that the plane survives as it is.
     survives: frozenset[str] = frozenset()
 
@@ -35,10 +35,10 @@ class Answered:
     ok: bool
 
 
-def sight(world: World, *, at: float, done: bool, troubles: Iterable[str], told: frozenset[str]) -> Sight:
-    """The facts of a world that count, with what its manager has ``told``."""
+def sight(world: World, *, at: float, done: bool, troubles: Iterable[str], reported: frozenset[str]) -> Sight:
+    """The facts of a world that count, with what its manager has ``reported``."""
     found = frozenset(str(each.failure) for each in survivals(view(world)) if each.answer is Survivability.YES)
-    return Sight(at=at, done=done, troubles=told.union(troubles), told=told, survives=found)
+    return Sight(at=at, done=done, troubles=reported.union(troubles), reported=reported, survives=found)
 
 
 def has_recovered(before: Sight, now: Sight) -> bool:
@@ -51,9 +51,9 @@ def detected(before: Sight, after: Sequence[Sight], struck: float) -> float | No
     return next((each.at - struck for each in after if not has_recovered(before, each)), None)
 
 
-def told(before: Sight, after: Sequence[Sight], struck: float) -> float | None:
+def reported(before: Sight, after: Sequence[Sight], struck: float) -> float | None:
     """Seconds until an observation found a new report of the plane's manager; None: none did."""
-    return next((each.at - struck for each in after if each.told - before.told), None)
+    return next((each.at - struck for each in after if each.reported - before.reported), None)
 
 
 def redundant(before: Sight, after: Sequence[Sight], struck: float) -> float | None:
@@ -105,18 +105,18 @@ def verdict(
     """Why the outcome is not acceptable, as text; "" if it is. Requests may fail: people judge which, and when, by the
     list of failures.
     """
-    said = []
+    faults = []
     if found.sought and detected_after is None:  # other failures may be over before an observation
-        said.append(f"{found.sought} was not detected")
+        faults.append(f"{found.sought} was not detected")
     if lost:
-        said.append(f"{lost} acknowledged write{'s were' if lost > 1 else ' was'} lost")
+        faults.append(f"{lost} acknowledged write{'s were' if lost > 1 else ' was'} lost")
     if missed:
-        said.append(f"{missed} event{'s were' if missed > 1 else ' was'} missed")
+        faults.append(f"{missed} event{'s were' if missed > 1 else ' was'} missed")
     if not audited:
-        said.append("what was written could not be read at the end")
+        faults.append("what was written could not be read at the end")
     if redundant_after is None:
-        said.append(f"the plane has not recovered to its state before {fail} failed")
-    return "; ".join(said)
+        faults.append(f"the plane has not recovered to its state before {fail} failed")
+    return "; ".join(faults)
 
 
 # The duration of a failure, and its detector, where observations of the plane do not show it at once.
@@ -140,7 +140,7 @@ class Detection:
     """How a failure is detected."""
 
     #: Whether only a report of the manager counts as detection.
-    told: bool = False
+    by_report: bool = False
     #: What must be detected for the drill to pass, as text; "" for nothing in particular.
     sought: str = ""
     #: How the detection works, in sentences.
@@ -161,5 +161,5 @@ def finding(fail: Fail, *, hold: float, manager: str, known: bool) -> Detection:
     if fail is not Fail.SLOW_DISK:
         return Detection()
     if not manager:
-        return Detection(told=True, notes=(_UNKEPT,))
-    return Detection(told=True, sought="a slow disk" if hold >= _FOUND and not known else "", notes=(_READ,))
+        return Detection(by_report=True, notes=(_UNKEPT,))
+    return Detection(by_report=True, sought="a slow disk" if hold >= _FOUND and not known else "", notes=(_READ,))

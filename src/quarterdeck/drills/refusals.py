@@ -34,19 +34,19 @@ class Standing:
 
 def reasons(fail: Fail, standing: Standing) -> tuple[str, ...]:
     """Why a drill is impossible now, even on request."""
-    said = [*standing.cannot]
+    found = [*standing.cannot]
     if standing.deleting:
-        said.append("it is being deleted")
+        found.append("it is being deleted")
     if standing.paused:
-        said.append(f"{standing.paused}: what breaks would not be healed")
+        found.append(f"{standing.paused}: what breaks would not be healed")
     if standing.doing:
-        said.append(f"operation {standing.doing} is in progress")
+        found.append(f"operation {standing.doing} is in progress")
     elif standing.unwell:
-        said.append(f"it is not up to date now: {standing.unwell}")
+        found.append(f"it is not up to date now: {standing.unwell}")
     if fail in NEEDS_A_MANAGER and not standing.manager:
-        said.append("it has no manager, which this drill needs: start 'quarterdeck serve'")
-    said += [f"another fault is made already: {each}" for each in standing.made]
-    return tuple(dict.fromkeys(said))
+        found.append("it has no manager, which this drill needs: start 'quarterdeck serve'")
+    found += [f"another fault is made already: {each}" for each in standing.made]
+    return tuple(dict.fromkeys(found))
 
 
 def dangers(views: Mapping[str, tuple[View, Loss]], *, dns: bool = False, orphaned: bool = False) -> tuple[str, ...]:
@@ -54,13 +54,13 @@ def dangers(views: Mapping[str, tuple[View, Loss]], *, dns: bool = False, orphan
     with what they lose there. ``dns``: a DNS server fails too; ``orphaned``: their manager fails, and it has no known
     successor.
     """
-    said = [each for name, (seen, loss) in sorted(views.items()) for each in _words(name, seen, loss, dns=dns)]
+    found = [each for name, (seen, loss) in sorted(views.items()) for each in _words(name, seen, loss, dns=dns)]
     if orphaned:
-        said.append(
+        found.append(
             "no process is known to manage the plane then: there is no standby 'quarterdeck serve', and nothing "
             "restarts this one (see 'service install')"
         )
-    return tuple(said)
+    return tuple(found)
 
 
 def _words(name: str, seen: View, loss: Loss, *, dns: bool) -> Iterable[str]:

@@ -35,7 +35,7 @@ def proven(
 ) -> tuple[ConditionStatus, ConditionReason, str]:
     """The condition that says when each failure was last proven: its status, reason and message."""
     lasts = {each.fail: _last(drills, each.fail) for each in schedules}
-    words = [f"{fail}: {_told(last)}" for fail, last in lasts.items()]
+    words = [f"{fail}: {_last_run(last)}" for fail, last in lasts.items()]
     failed = [fail for fail, last in lasts.items() if last is not None and last.status.phase is DrillPhase.FAILED]
     late = [each.fail for each in schedules if _late(each, lasts[each.fail], now)]
     if failed:
@@ -96,7 +96,7 @@ def _late(schedule: DrillSchedule, last: Drill | None, now: datetime) -> bool:
     return last is not None and now - _began(last) > 2 * timedelta(seconds=schedule.every)
 
 
-def _told(last: Drill | None) -> str:
+def _last_run(last: Drill | None) -> str:
     if last is None:
         return "never"
     when = f"{_began(last):%F %T %Z}"

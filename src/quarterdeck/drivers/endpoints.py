@@ -20,7 +20,6 @@ from quarterdeck.components.traffic.coredns import DnsSettings
 from quarterdeck.components.traffic.envoy import BalancerSettings, BalancerTls
 from quarterdeck.components.traffic.keepalived import KEEPALIVED, keepalived_unit, promoted_unit_name, served_file
 from quarterdeck.endpoint.balancers.envoy import EnvoyBalancer, Floating, issue_balancer_tls
-from quarterdeck.endpoint.balancers.external import external_balancer
 from quarterdeck.endpoint.dns.coredns import CoreDns
 from quarterdeck.endpoint.dns.records import DnsServer
 from quarterdeck.endpoint.dns.unmanaged import FixedAddress, UnmanagedDns, system_servers
@@ -244,6 +243,8 @@ def open_external(
     host: str, port: int, outside: ExternalLoadBalancer, secrets: SharedSecrets
 ) -> Mapping[str, LoadBalancer]:
     """The user's own load balancer for plane ``host``, by each of its addresses."""
+    from quarterdeck.endpoint.balancers.external import external_balancer  # for users with such a load balancer
+
     trust = client_context(secrets.kubernetes_ca.bundle)
     return external_balancer(host, outside.addresses, port, trust, outside.command)
 

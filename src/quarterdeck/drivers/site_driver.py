@@ -19,7 +19,7 @@ class SiteDriver(Protocol):
         ...
 
     async def require_allowed(self, resource: SiteResource) -> None:
-        """Raise Unavailable where such a site is impossible: for a user who is about to declare it."""
+        """Raise Unavailable where such a site is impossible: before it is declared."""
         ...
 
     def hub(self, space: AddressSpace, declared: Sequence[SiteResource]) -> SitePort:

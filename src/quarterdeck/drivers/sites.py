@@ -11,11 +11,11 @@ from quarterdeck.drivers.local import LocalSites
 from quarterdeck.drivers.site_driver import SiteDriver
 from quarterdeck.drivers.ssh import SshSites
 from quarterdeck.model.findings import Checked
-from quarterdeck.progress import Telling
+from quarterdeck.progress import TransferListener
 from quarterdeck.sites.port import SitePort
 
 #: Opens a driver, given the home's folder, and the receiver of progress.
-OpenDriver = Callable[[Path, Telling], SiteDriver]
+OpenDriver = Callable[[Path, TransferListener], SiteDriver]
 #: By ``spec.driver``.
 SITE_DRIVERS: Mapping[str, OpenDriver] = {"local": lambda folder, _: LocalSites(folder), "ssh": SshSites}
 #: The driver of the hub of each address space.
@@ -30,10 +30,10 @@ class OpenSites:
     """The sites of one home, each opened at first use, and reopened when its declaration changes."""
 
     def __init__(
-        self, folder: Path, drivers: Mapping[str, OpenDriver] = SITE_DRIVERS, telling: Telling | None = None
+        self, folder: Path, drivers: Mapping[str, OpenDriver] = SITE_DRIVERS, listener: TransferListener | None = None
     ) -> None:
         self._folder = folder
-        self._telling = telling or Telling()
+        self._listener = listener or TransferListener()
         self._kinds = drivers
         self._drivers: dict[str, SiteDriver] = {}
         self._opened: dict[str, tuple[SiteSpec, SitePort]] = {}
@@ -87,5 +87,5 @@ class OpenSites:
 
     def _driver(self, kind: str) -> SiteDriver:
         if kind not in self._drivers:
-            self._drivers[kind] = self._kinds[kind](self._folder, self._telling)
+            self._drivers[kind] = self._kinds[kind](self._folder, self._listener)
         return self._drivers[kind]

@@ -22,7 +22,7 @@ from quarterdeck.files import file_errors, write_temporary
 from quarterdeck.model.endpoints import ExternalLoadBalancer
 from quarterdeck.model.findings import Checked
 from quarterdeck.model.units import MachineRole
-from quarterdeck.progress import Telling
+from quarterdeck.progress import TransferListener
 from quarterdeck.sites.port import SitePort
 
 if TYPE_CHECKING:  # few homes have such sites, and the ssh library takes long to load
@@ -37,9 +37,9 @@ _HUB = f"hub-{AddressSpace.HOSTS}"
 class SshSites(SiteDriver):
     """Opens the ssh sites of one home, which share their connections, and the knowledge of installed programs."""
 
-    def __init__(self, folder: Path, telling: Telling | None = None) -> None:
+    def __init__(self, folder: Path, listener: TransferListener | None = None) -> None:
         self._folder = folder
-        self._telling = telling or Telling()
+        self._listener = listener or TransferListener()
         self._shared: tuple[HostConnections, Sender] | None = None
 
     @override
@@ -112,7 +112,7 @@ class SshSites(SiteDriver):
         from quarterdeck.upstream.upstream import Origins
 
         if self._shared is None:
-            sender = Sender(origins=Origins.from_environment(os.environ), telling=self._telling)
+            sender = Sender(origins=Origins.from_environment(os.environ), listener=self._listener)
             self._shared = HostConnections(owner_of(self._folder)), sender
         return self._shared
 

@@ -40,8 +40,8 @@ async def _hold(site: SitePort, machine: str, unit: str, seconds: float, *, new:
     try:
         async with asyncio.timeout(_HELD):
             while True:
-                said = await site.logs(machine, unit, lines=_LINES)
-                if held_line(number) in said.splitlines():
+                log = await site.logs(machine, unit, lines=_LINES)
+                if held_line(number) in log.splitlines():
                     return
                 await asyncio.sleep(_LOOKED_AT_EVERY)
     except TimeoutError as error:

@@ -136,7 +136,7 @@ class Door:
             await self._lead(reader, writer)
         except OSError:
             pass  # the client disconnected
-        except Exception as error:  # noqa: BLE001 - told, and the end of this connection only
+        except Exception as error:  # noqa: BLE001 - it is logged, and ends this connection only
             _complain(f"serving a connection: {error!r}")
         finally:
             self._asking.pop(writer, None)

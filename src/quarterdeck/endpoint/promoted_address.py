@@ -115,7 +115,7 @@ class PromotedAddress(Dns, HoldsClients):
         ownership = claim.ownership if claim is not None else Ownership("", 0)
         order = Order((ownership.token, int(self.steady() * 1000)), ownership, addresses)
         named = [there[each] for each in addresses]
-        others = [each.machine for each in await self._told() if each.runs and each.machine not in named]
+        others = [each.machine for each in await self._notified() if each.runs and each.machine not in named]
         # Those that may have it are standbys before any other machine gives it up.
         await asyncio.gather(*(self._tell(each, order) for each in named))
         await asyncio.gather(*(self._tell(each, order) for each in others))
@@ -131,13 +131,13 @@ class PromotedAddress(Dns, HoldsClients):
         """Where no machine that answers has an order there is no record, unless an edge is silent: it may have the
         address.
         """
-        told = await self._told()
-        if not told:
+        notified = await self._notified()
+        if not notified:
             await self._require_edges()
             return Sighting(record=None, servers=0)
-        newest = max((each.order for each in told), key=lambda each: each.number)
-        stale = [each for each in told if each.runs and each.order != newest]
-        idle = [each for each in told if not each.runs and each.machine.address in newest.leads]
+        newest = max((each.order for each in notified), key=lambda each: each.number)
+        stale = [each for each in notified if each.runs and each.order != newest]
+        idle = [each for each in notified if not each.runs and each.machine.address in newest.leads]
         torn = []
         if stale:
             torn.append(f"{self.unit} on {_names(stale)} has an older order")
@@ -173,14 +173,16 @@ class PromotedAddress(Dns, HoldsClients):
 
     async def _with_apiservers(self) -> list[Machine]:
         """The machines on which clients may be connected to an apiserver itself."""
-        return [each.machine for each in await self._told() if each.runs and each.machine.role is not MachineRole.EDGE]
+        return [
+            each.machine for each in await self._notified() if each.runs and each.machine.role is not MachineRole.EDGE
+        ]
 
     async def _facts(self) -> list[MachineFacts]:
         facts = await self.site.facts(WRITE_AHEAD_LOG)  # the observation that observers share
         names = {each.name for each in self.machines}
         return [each for each in facts.machines if each.machine.name in names]
 
-    async def _told(self) -> list[NotifiedMachine]:
+    async def _notified(self) -> list[NotifiedMachine]:
         """The machines with an order, as far as they answer: also those on which the unit does not run, since they
         start it again.
         """
@@ -240,5 +242,5 @@ class PromotedAddress(Dns, HoldsClients):
             await self.site.remove_unit(machine.name, self.unit)
 
 
-def _names(told: Iterable[NotifiedMachine]) -> str:
-    return " and ".join(sorted(each.machine.name for each in told))
+def _names(notified: Iterable[NotifiedMachine]) -> str:
+    return " and ".join(sorted(each.machine.name for each in notified))

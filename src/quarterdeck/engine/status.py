@@ -1,4 +1,4 @@
-"""The status of a plane: one observation, and who leads the controllers."""
+"""The status of a plane: one observation, and the leaders of its controllers."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ async def leaders(plane: Plane, world: World) -> Mapping[Component, Leader]:
 
 async def _leader(plane: Plane, world: World, component: Component) -> Leader:
     running = {fact.name for fact in world.replicas if fact.unit(component) is UnitState.RUNNING}
-    said = await claims(plane, component, {each: each.name in running for each in plane.memory.replicas})
-    leading = [name for name, leads in said.items() if leads]
+    claimed = await claims(plane, component, {each: each.name in running for each in plane.memory.replicas})
+    leading = [name for name, leads in claimed.items() if leads]
     return Leader(leading[0] if len(leading) == 1 else None, None)
 
 

@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from quarterdeck.etcd.calls import ClientTls
 from quarterdeck.etcd.facts import Durations, MemberProgress, MemberTimes, RaftProgress, Replication
@@ -23,13 +23,17 @@ _TRIP = re.compile(
 _OK = 200
 
 
-class _Member(BaseModel):
+class _Part(BaseModel):
+    model_config = ConfigDict(defer_build=True)  # built when a member first answers
+
+
+class _Member(_Part):
     match: int
     next: int
     state: Replication
 
 
-class _Raft(BaseModel):
+class _Raft(_Part):
     """etcd: raft, Status.MarshalJSON. Ids are hexadecimal; only a leader has ``progress``."""
 
     id: str
@@ -40,7 +44,7 @@ class _Raft(BaseModel):
     transferee: str = Field(alias="leadtransferee")
 
 
-class _Vars(BaseModel):
+class _Vars(_Part):
     raft: _Raft = Field(alias="raft.status")
 
 
@@ -69,7 +73,7 @@ class EtcdHttp:
     async def metric(self, metrics_url: str, wanted: str, *, within: float | None = None) -> int:
         """A counter or gauge without labels. Raises Unavailable."""
         doing = f"reading etcd's metrics at {metrics_url}"
-        answer = await self._told(metrics_url, "/metrics", doing, within)
+        answer = await self._fetch(metrics_url, "/metrics", doing, within)
         found = re.search(rf"^{re.escape(wanted)} (\S+)$", answer.text, re.MULTILINE)
         if found is None:
             raise fault(doing, Reason.OTHER, f"status {answer.status} without {wanted}")
@@ -78,7 +82,7 @@ class EtcdHttp:
     async def times(self, metrics_url: str) -> MemberTimes:
         """The histograms of a member. Raises Unavailable."""
         doing = f"reading etcd's metrics at {metrics_url}"
-        answer = await self._told(metrics_url, "/metrics", doing, None)
+        answer = await self._fetch(metrics_url, "/metrics", doing, None)
         fsync, commit = (_durations(answer.text, name) for name in (_FSYNC, _COMMIT))
         for name, each in ((_FSYNC, fsync), (_COMMIT, commit)):
             if not each.buckets:
@@ -88,7 +92,7 @@ class EtcdHttp:
     async def progress(self, client_url: str) -> RaftProgress:
         """The leader's own report of its members (etcd: expvar raft.status). Raises Unavailable."""
         doing = f"reading the progress of the members at {client_url}"
-        answer = await self._told(client_url, "/debug/vars", doing, None)
+        answer = await self._fetch(client_url, "/debug/vars", doing, None)
         try:
             raft = _Vars.model_validate_json(answer.body).raft
         except ValidationError as error:
@@ -106,7 +110,7 @@ class EtcdHttp:
             ),
         )
 
-    async def _told(self, url: str, path: str, doing: str, within: float | None) -> Answer:
+    async def _fetch(self, url: str, path: str, doing: str, within: float | None) -> Answer:
         try:
             return await self._get(url, path, within)
         except NoAnswer as error:

@@ -382,8 +382,8 @@ async def hedged(urls: Sequence[str], ask: Ask[Answer], doing: str, *, stagger: 
 def none_of(failures: dict[str, Unavailable], doing: str) -> EtcdUnavailable:
     """The error with each member's answer; its reason is the most specific one."""
     reasons = [error.reason for error in failures.values() if isinstance(error, EtcdFault)]
-    telling = [reason for reason in reasons if reason not in _DULL]
-    reason = (telling or reasons or [Reason.UNREACHABLE])[0]
+    specific = [reason for reason in reasons if reason not in _DULL]
+    reason = (specific or reasons or [Reason.UNREACHABLE])[0]
     seen = ", ".join(f"{url}: {error.seen}" for url, error in failures.items()) or "there is no member to query"
-    told = [error.next_step for error in failures.values() if getattr(error, "reason", None) is reason]
-    return EtcdUnavailable(doing, seen, told[0] if told else "", reason=reason)
+    next_steps = [error.next_step for error in failures.values() if getattr(error, "reason", None) is reason]
+    return EtcdUnavailable(doing, seen, next_steps[0] if next_steps else "", reason=reason)

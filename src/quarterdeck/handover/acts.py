@@ -38,7 +38,7 @@ class Act:
         return self.component.value, self.replica
 
     @property
-    def who(self) -> str:
+    def description(self) -> str:
         """The process, in words."""
         return f"{self.component} of {self.replica or 'an unknown replica'}"
 

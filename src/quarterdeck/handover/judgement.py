@@ -33,9 +33,9 @@ def judged(
     missing: Sequence[str] = (),
     slack: float = SLACK,
 ) -> tuple[SetVerdict, ...]:
-    """A verdict for each of the sets. ``before``: the owner that a set (by its name) had at ``since``, where it is
-    another than now. ``assignments``: what managers were told, as far as that is known. ``missing`` says in sentences
-    what of the audit logs could not be read.
+    """A verdict for each of the sets. ``before``: the owner of a set (by its name) at ``since``, where it differs from
+    the present one. ``assignments``: the known configurations of managers. ``missing``: sentences about the parts of
+    the audit logs that could not be read.
     """
     owners = before or {}
     return tuple(
@@ -120,29 +120,33 @@ def _locks_at_once(history: History, held: Sequence[Tenure]) -> Iterator[Overlap
         ends = min(first.until(history.until), second.until(history.until))
         if first.is_another(second) and ends - begins > history.slack:
             yield Overlap(
-                begins=begins, ends=ends, first=first.who, second=second.who, what=_how(history, first, second)
+                begins=begins,
+                ends=ends,
+                first=first.description,
+                second=second.description,
+                what=_how(history, first, second),
             )
 
 
 def _how(history: History, first: Tenure, second: Tenure) -> str:
     if first.lock == second.lock:
-        return f"{second.who} took {first.lock} while {first.who} renewed it"
+        return f"{second.description} took {first.lock} while {first.description} renewed it"
     if history.of.lock not in (first.lock, second.lock):
         return f"both had the set under their managers' main locks, {first.lock} and {second.lock}"
-    return f"{first.who} held {first.lock} while {second.who} held {second.lock}"
+    return f"{first.description} held {first.lock} while {second.description} held {second.lock}"
 
 
 def _acting_beside(history: History, held: Sequence[Tenure], acts: Sequence[Act]) -> Iterator[Overlap]:
     """Writes of a process while another one had the set, reported once for each process."""
-    told = set()
+    reported = set()
     known = [each for each in held if each.known]
     for act in acts:
         for other in known if act.replica else ():
             beside = other.begins + history.slack < act.at < other.until(history.until) - history.slack
-            if beside and other.process != act.process and (act.process, other) not in told:
-                told.add((act.process, other))
-                what = f"{act.who} wrote {act.object} ({act.verb}) while {other.who} held {other.lock}"
-                yield Overlap(begins=act.at, ends=act.at, first=other.who, second=act.who, what=what)
+            if beside and other.process != act.process and (act.process, other) not in reported:
+                reported.add((act.process, other))
+                what = f"{act.description} wrote {act.object} ({act.verb}) while {other.description} held {other.lock}"
+                yield Overlap(begins=act.at, ends=act.at, first=other.description, second=act.description, what=what)
 
 
 def _interleaved(history: History, acts: Sequence[Act]) -> Iterator[Overlap]:
@@ -158,12 +162,13 @@ def _interleaved(history: History, acts: Sequence[Act]) -> Iterator[Overlap]:
         for (other, _), others in spans.items():
             between = [each for each in others if first.at + history.slack < each.at < last.at - history.slack]
             if between and process != other:
+                second = between[0]
                 yield Overlap(
                     begins=first.at,
                     ends=last.at,
-                    first=first.who,
-                    second=between[0].who,
-                    what=f"{between[0].who} wrote {between[0].object} between two writes of {first.who}",
+                    first=first.description,
+                    second=second.description,
+                    what=f"{second.description} wrote {second.object} between two writes of {first.description}",
                 )
 
 
@@ -173,7 +178,7 @@ def _outside(
     for act in acts:
         if history.guard(act) is None and not _unplaced(history, act, unseen):
             taken = [each for each in held if each.begins < act.at and each.process != act.process]
-            yield UnguardedWrite(act=act, after=taken[-1].who if taken else "")
+            yield UnguardedWrite(act=act, after=taken[-1].description if taken else "")
 
 
 def _unplaced(history: History, act: Act, unseen: Sequence[UnwatchedSpan]) -> bool:
@@ -184,8 +189,8 @@ def _unplaced(history: History, act: Act, unseen: Sequence[UnwatchedSpan]) -> bo
 
 
 def _unseen(history: History, held: Sequence[Tenure], acts: Iterable[Act]) -> tuple[UnwatchedSpan, ...]:
-    """When nobody saw who held a lock that matters: the set's own, if anybody ever did; those of the managers that
-    acted for it, or own it without its own.
+    """When the holder of a relevant lock was not observed: of the set's own lock, if that was ever held, and of the
+    locks of the managers that acted for it, or own it without its own.
     """
     own = history.of.lock
     known = {each.lock for each in history.tenures}
@@ -207,20 +212,18 @@ def _unknown(
         yield f"the holder of {each.lock} was not observed for {each.ends - each.begins:.1f} s"
     for tenure in held:
         if tenure.unseen:
-            yield f"it was not observed how {tenure.who} lost {tenure.lock}"
+            yield f"it was not observed how {tenure.description} lost {tenure.lock}"
     if nameless := sorted({each.holder for each in held if not each.known}):
         yield f"the replicas of these holders are unknown: {', '.join(nameless)}"
     if unplaced := sum(history.guard(each) is None and _unplaced(history, each, unseen) for each in mine):
         yield f"the locks held during {unplaced} of its {len(mine)} writes are unknown"
     others = [each for each in perhaps if history.guard(each) not in held]
     if others:
-        yield (
-            f"writes of {', '.join(sorted({each.who for each in others}))} may be of it ({len(others)} of them):"
-            " the audit log does not say what they set"
-        )
+        writers = ", ".join(sorted({each.description for each in others}))
+        yield (f"writes of {writers} may be of it ({len(others)} of them): the audit log does not say what they set")
 
 
-# What is found of a set of controllers: who had it when, and whether two ever had it at once.
+# What is found of a set of controllers: its holders over time, and whether two ever held it at once.
 
 
 class Judgement(StrEnum):
@@ -277,7 +280,7 @@ class Overlap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnguardedWrite:
-    """A write of the set by a process that held no lock which guards it. ``after``: who had taken over by then."""
+    """A write of the set by a process without a lock that guards it. ``after``: the holder by then."""
 
     act: Act
     after: str = ""

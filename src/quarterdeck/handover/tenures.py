@@ -34,8 +34,8 @@ class Tenure:
     """A lock (a Lease in kube-system) was held by ``holder`` (its identity), which is the ``component`` of ``replica``
     ("": not known), from ``begins`` to ``ends`` (None: it was when it was last looked at), in seconds since the epoch
     by the holder's clock. ``token`` counts the holders of a lock (leaseTransitions). It ends when it was ``released``,
-    or else when it ran out: ``renewed`` (None: not told) is when it was last renewed. ``unseen``: it must have ended
-    before the next one took the lock, and how it did nobody saw.
+    or else when it ran out: ``renewed`` (None: unknown) is when it was last renewed. ``unseen``: it must have ended
+    before the next one took the lock, and its end was not observed.
     """
 
     lock: str
@@ -64,7 +64,7 @@ class Tenure:
         return bool(self.component and self.replica)
 
     @property
-    def who(self) -> str:
+    def description(self) -> str:
         """The process, in words."""
         return f"{self.component} of {self.replica}" if self.known else self.holder
 
@@ -87,16 +87,16 @@ def tenures_of(entries: Iterable[TenureEntry]) -> tuple[Tenure, ...]:
     found: dict[tuple[str, int, str], Tenure] = {}
     for entry in sorted(entries, key=lambda each: each.time):
         if entry.kind in (TAKEN, LEFT):
-            told = _told(entry)
-            key = told.lock, told.token, told.holder
-            found[key] = _joined(found[key], told) if key in found else told
+            tenure = _tenure(entry)
+            key = tenure.lock, tenure.token, tenure.holder
+            found[key] = _joined(found[key], tenure) if key in found else tenure
     ordered = sorted(found.values(), key=lambda each: (each.lock, each.begins, each.token))
     return tuple(_cut(each, ordered[number + 1 :]) for number, each in enumerate(ordered))
 
 
 def unwatched(tenures: Sequence[Tenure], lock: str, since: float, until: float) -> tuple[UnwatchedSpan, ...]:
-    """When between these times nobody saw who held the lock: each holder counts one further than the one before, and
-    the first counts 0.
+    """When between these times the holder of the lock was not observed. The token of each holder is one more than the
+    one before, and the first is 0.
     """
     mine = sorted((each for each in tenures if each.lock == lock), key=lambda each: each.begins)
     if not mine:
@@ -114,7 +114,7 @@ def unwatched(tenures: Sequence[Tenure], lock: str, since: float, until: float) 
     )
 
 
-def _told(entry: TenureEntry) -> Tenure:
+def _tenure(entry: TenureEntry) -> Tenure:
     detail = entry.detail
     renewed = _number(detail.get("renewed"))
     made = Tenure(
@@ -133,13 +133,13 @@ def _told(entry: TenureEntry) -> Tenure:
     return replace(made, released=released, ends=entry.time if released else ran_out)
 
 
-def _joined(before: Tenure, told: Tenure) -> Tenure:
+def _joined(before: Tenure, later: Tenure) -> Tenure:
     """A tenure joined with a later entry about it."""
-    component, replica = before.component or told.component, before.replica or told.replica
-    if told.ends is None:
+    component, replica = before.component or later.component, before.replica or later.replica
+    if later.ends is None:
         return replace(before, component=component, replica=replica)
     return replace(
-        before, component=component, replica=replica, ends=told.ends, released=told.released, renewed=told.renewed
+        before, component=component, replica=replica, ends=later.ends, released=later.released, renewed=later.renewed
     )
 
 
@@ -163,8 +163,8 @@ def _number(value: JsonValue | None) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """From ``since`` on (seconds since the epoch) the manager (``component``) of a replica was told to run these sets,
-    each under that lock; "" for one that it is not to run. ``locks`` None: what it was told is not known any more.
+    """From ``since`` on (seconds since the epoch) the manager (``component``) of a replica was configured to run these
+    sets, each under that lock; "" for one that it must not run. ``locks`` None: its configuration is unknown.
     """
 
     component: str
@@ -200,34 +200,34 @@ class History:
         return next(own, None) or next((each for each in mine if each.lock == act.component), None)
 
     def nameless(self, act: Act) -> bool:
-        """Whether somebody of whom it is not known who it is held a lock then by which the process may have acted."""
+        """Whether an unknown process then held a lock under which the process of the act may have acted."""
         locks = (self.of.lock, act.component.value)
         return any(not each.known and each.lock in locks and self._covers(each, act) for each in self.tenures)
 
     def _covers(self, tenure: Tenure, act: Act) -> bool:
-        # A write that is answered when the time that is looked at is over is covered by who holds the lock then.
+        # A write that is answered after the examined time is covered by the holder of the lock at that moment.
         return tenure.begins - self.slack <= act.begun and act.at <= tenure.until(math.inf) + self.slack
 
     def holding(self, acts: Sequence[Act]) -> tuple[Tenure, ...]:
         """The tenures by which processes had the set: all of its own lock, and of a manager's lock those under which
-        it was told to run the set, or acted for it (what a process runs, it runs as long as it lives). Where it is not
-        known what it was told, those of the set's owner while nobody had the set's own lock.
+        it was configured to run the set, or acted for it (a process runs its controllers as long as it lives). Where
+        the configuration is unknown, those of the set's owner while the set's own lock was free.
         """
         own = [each for each in self.tenures if each.lock == self.of.lock]
         acted = [found for each in acts if (found := self.guard(each)) is not None]
         main = [each for each in self.tenures if each.lock == each.component]
-        told = [each for each in main if self._told(each) == each.lock]
+        assigned = [each for each in main if self._assigned_lock(each) == each.lock]
         owning = [
             each
             for time, owner in self.owners
             if not any(_at(each, time, self.until) for each in own)
             for each in main
-            if each.lock == owner and self._told(each) is None and _at(each, time, self.until)
+            if each.lock == owner and self._assigned_lock(each) is None and _at(each, time, self.until)
         ]
-        within = {each for each in (*own, *acted, *told, *owning) if self._is_within(each)}
+        within = {each for each in (*own, *acted, *assigned, *owning) if self._is_within(each)}
         return tuple(sorted(within, key=lambda each: (each.begins, each.until(self.until))))
 
-    def _told(self, tenure: Tenure) -> str | None:
+    def _assigned_lock(self, tenure: Tenure) -> str | None:
         """The lock under which a process was configured to run the set when it took its main lock; None if unknown."""
         mine = [each for each in self.assignments if (each.component, each.replica) == tenure.process]
         given = max((each for each in mine if each.since <= tenure.begins), key=lambda each: each.since, default=None)

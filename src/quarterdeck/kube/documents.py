@@ -12,7 +12,8 @@ _FIRST = datetime.min.replace(tzinfo=UTC)
 
 
 class _Document(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    # Built on first use: most commands read few of these documents.
+    model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
 
 
 class ManagedFields(_Document):

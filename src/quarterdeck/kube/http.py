@@ -28,7 +28,6 @@ from quarterdeck.kube.documents import (
 )
 from quarterdeck.kube.http_objects import HttpObjects
 from quarterdeck.kube.port import Address, HealthAnswer, SeenLease, Witness, WriteTrial
-from quarterdeck.kube.witness import witness
 from quarterdeck.pki.tls import client_context
 
 #: Deadlines in seconds: for health checks, which run several times a second, for all other calls, and for an idle
@@ -101,6 +100,8 @@ class HttpKube(HttpObjects):
 
     def witness(self, apiserver: Address) -> AbstractAsyncContextManager[Witness]:
         """See the port."""
+        from quarterdeck.kube.witness import witness  # only for an apiserver that stops: h2 is not quick to load
+
         # Created here: planes that are only observed, as nearly all are, need none.
         tls, tls_http2 = (client_context(self._authority, self._client) for _ in range(2))
         tls_http2.set_alpn_protocols(["h2"])
@@ -259,10 +260,10 @@ def _parsed(kind: type[_Document], answer: Answer, server: Address, what: str) -
 def _refusal(answer: Answer) -> str:
     """Why an apiserver refused a write, in one line."""
     try:
-        said = StatusDocument.model_validate_json(answer.body).message
+        message = StatusDocument.model_validate_json(answer.body).message
     except ValidationError:
-        said = _first_failure(answer.text)
-    return " ".join(said.split()) or f"it answered {answer.status}"
+        message = _first_failure(answer.text)
+    return " ".join(message.split()) or f"it answered {answer.status}"
 
 
 def _cause(error: NoAnswer) -> str:

@@ -49,10 +49,10 @@ class HttpObjects:
             for group in _items(_document(answer, path).get("items")):
                 name = _text(_mapping(group.get("metadata")).get("name"))
                 for version in _items(group.get("versions")):
-                    said = _text(version.get("version"))
+                    served = _text(version.get("version"))
                     if version.get("freshness") == "Stale":
-                        silent.add((name, said))
-                    found += [each for each in map(_resource(name, said), _items(version.get("resources"))) if each]
+                        silent.add((name, served))
+                    found += [each for each in map(_resource(name, served), _items(version.get("resources"))) if each]
         return Discovered(tuple(found), frozenset(silent))
 
     async def read(self, apiserver: Address, path: str) -> JsonValue:
@@ -116,27 +116,27 @@ class HttpObjects:
 
 
 def _resource(group: str, version: str) -> Callable[[Mapping[str, JsonValue]], ApiResource | None]:
-    def made(said: Mapping[str, JsonValue]) -> ApiResource | None:
-        kind = _text(_mapping(said.get("responseKind")).get("kind"))
-        verbs = said.get("verbs")
+    def made(entry: Mapping[str, JsonValue]) -> ApiResource | None:
+        kind = _text(_mapping(entry.get("responseKind")).get("kind"))
+        verbs = entry.get("verbs")
         if not kind or not isinstance(verbs, list) or "patch" not in verbs:
             return None  # kinds that cannot be applied: reviews, read-only ones
-        short = said.get("shortNames")
+        short = entry.get("shortNames")
         return ApiResource(
             group,
             version,
             kind,
-            _text(said.get("resource")),
-            said.get("scope") == "Namespaced",
-            singular=_text(said.get("singularResource")),
+            _text(entry.get("resource")),
+            entry.get("scope") == "Namespaced",
+            singular=_text(entry.get("singularResource")),
             short_names=tuple(map(_text, short)) if isinstance(short, list) else (),
         )
 
     return made
 
 
-def _meta(said: Mapping[str, JsonValue]) -> Meta:
-    metadata = _mapping(said.get("metadata"))
+def _meta(document: Mapping[str, JsonValue]) -> Meta:
+    metadata = _mapping(document.get("metadata"))
     return Meta(
         namespace=_text(metadata.get("namespace")),
         name=_text(metadata.get("name")),
@@ -148,7 +148,7 @@ def _meta(said: Mapping[str, JsonValue]) -> Meta:
     )
 
 
-def _told_of_secret(message: str, manifest: Mapping[str, JsonValue]) -> str:
+def _without_secret(message: str, manifest: Mapping[str, JsonValue]) -> str:
     """The safe part of a message about a Secret: that of a denial by a policy or a webhook, without the Secret's
     values. Validation quotes what it finds invalid.
     """
@@ -166,7 +166,7 @@ def _told_of_secret(message: str, manifest: Mapping[str, JsonValue]) -> str:
 
 def _refused(answer: Answer, doing: str, path: str, *, manifest: Mapping[str, JsonValue] | None = None) -> Refused:
     """The meaning of an answer that is not a success. An error about a Secret (``manifest``) may contain its values."""
-    status = _said(answer)
+    status = _parsed(answer)
     details = _mapping(status.get("details"))
     causes = _items(details.get("causes"))
     message = " ".join(_text(status.get("message")).split())
@@ -180,7 +180,7 @@ def _refused(answer: Answer, doing: str, path: str, *, manifest: Mapping[str, Js
     never = answer.status in (400, 405, 413, 415, 422) or (answer.status == 403 and not terminating)
     never = never or _NO_SUCH_FIELD in message
     if never and manifest is not None and manifest.get("kind") == "Secret":
-        message = _told_of_secret(message, manifest)
+        message = _without_secret(message, manifest)
     words = f": {message[:_LONGEST]}" if message else ""
     why = Refusal.INVALID if never else Refusal.LATER
     return Refused(doing, f"{_text(status.get('reason')) or 'it answered'} ({answer.status}){words}", why)
@@ -189,15 +189,15 @@ def _refused(answer: Answer, doing: str, path: str, *, manifest: Mapping[str, Js
 def _document(answer: Answer, what: str) -> Mapping[str, JsonValue]:
     """An answer that must be a success. Raises Unavailable."""
     if answer.status not in (200, 201):
-        message = " ".join(_text(_said(answer).get("message")).split())[:_LONGEST]
+        message = " ".join(_text(_parsed(answer).get("message")).split())[:_LONGEST]
         raise Unavailable(f"reading {what} from an apiserver", f"it answered {answer.status}: {message}")
-    found = _said(answer)
+    found = _parsed(answer)
     if not found:
         raise Unavailable(f"reading {what} from an apiserver", "its answer is not an object")
     return found
 
 
-def _said(answer: Answer) -> Mapping[str, JsonValue]:
+def _parsed(answer: Answer) -> Mapping[str, JsonValue]:
     try:
         return _mapping(json.loads(answer.body))
     except ValueError:

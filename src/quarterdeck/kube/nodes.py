@@ -84,8 +84,8 @@ class Node(_NodeDocument):
     @property
     def ready(self) -> bool | None:
         """Whether its kubelet reports ready; None: it reports nothing any more, or has not reported anything yet."""
-        said = next((each.status for each in self.status.conditions if each.type == "Ready"), "Unknown")
-        return {"True": True, "False": False}.get(said)
+        status = next((each.status for each in self.status.conditions if each.type == "Ready"), "Unknown")
+        return {"True": True, "False": False}.get(status)
 
 
 class TokenSecret(_NodeDocument):

@@ -126,7 +126,7 @@ class Witness(Protocol):
     """Connections to an apiserver."""
 
     @property
-    def told(self) -> bool:
+    def informed(self) -> bool:
         """Whether all of them learned that the apiserver shuts down. True too for an apiserver that answered nothing
         when they were opened.
         """

@@ -29,15 +29,15 @@ class ConnectionWitness:
         self._waiting: list[asyncio.Task[None]] = []
 
     @property
-    def told(self) -> bool:
+    def informed(self) -> bool:
         """Whether all of them learned that the apiserver shuts down: the idle one was closed, the one with a request in
         flight over HTTP/2 got its GOAWAY. True too for an apiserver that did not answer.
         """
         return all(each.done() for each in self._waiting)
 
-    def wait(self, told: Coroutine[Any, Any, None]) -> None:
-        """One more connection, on which ``told`` waits."""
-        self._waiting.append(asyncio.create_task(told))
+    def wait(self, notice: Coroutine[Any, Any, None]) -> None:
+        """One more connection, on which ``notice`` waits."""
+        self._waiting.append(asyncio.create_task(notice))
 
     async def end(self) -> None:
         """Stop waiting."""

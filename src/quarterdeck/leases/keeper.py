@@ -72,7 +72,7 @@ class LockKeeper:
     _poked: asyncio.Event = field(default_factory=asyncio.Event)
     _watch: asyncio.Future[Record | None] | None = None
     _watched: str | None = None
-    _said: dict[str, str] = field(default_factory=dict)
+    _reported: dict[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -194,7 +194,7 @@ class LockKeeper:
             self._fail("writing", error)
         else:
             self.writes[kind, "done"] += 1
-            self._said.pop("writing", None)
+            self._reported.pop("writing", None)
             self._now(protocol.wrote(self.lock, self.terms, write, record, sent, self.means.clock()))
 
     async def _call(self, call: Awaitable[T]) -> T:
@@ -251,7 +251,7 @@ class LockKeeper:
         except QuarterdeckError as error:
             self._fail("watching", error)
         else:
-            self._said.pop("watching", None)
+            self._reported.pop("watching", None)
             self._now(protocol.saw(self.lock, self.terms, record, self.means.clock()))
 
     def _end_watch(self) -> None:
@@ -274,12 +274,12 @@ class LockKeeper:
             held = f"{record.holder} since {_time(record.acquired / MICROSECONDS)}"
             self._say("holder", f"lock {self.name!r} is held by {held}, which {how}")
         elif not protocol.in_the_way(self.lock, terms):
-            self._said.pop("holder", None)
+            self._reported.pop("holder", None)
 
     def _say(self, about: str, text: str) -> None:
         """Report it once."""
-        if self._said.get(about) != text:
-            self._said[about] = text
+        if self._reported.get(about) != text:
+            self._reported[about] = text
             self.means.tell(text)
 
 

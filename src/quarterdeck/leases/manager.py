@@ -119,8 +119,8 @@ class Manager:
         """
         async with self._changing:
             wanted = [each.runs for each in self._migration.values()] if migration is None else list(migration)
-            for told in self._checked(self._primary.runs, wanted):
-                self._means.tell(told)
+            for message in self._checked(self._primary.runs, wanted):
+                self._means.tell(message)
             self._precedence = self._precedence if precedence is None else precedence
             self._timing = self._timing if timing is None else timing
             self._means.watchdog.stop_within = self._timing.stop_within

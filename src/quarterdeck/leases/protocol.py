@@ -20,7 +20,7 @@ class Running(Enum):
 
     OFF = auto()
     ON = auto()
-    STOPPING = auto()  # they were told to stop, and may still act
+    STOPPING = auto()  # they were asked to stop, and may still act
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class LockView:
     running: Running = Running.OFF
     #: That of the controllers that run, or ran last.
     token: int = 0
-    #: When they were told to stop.
+    #: When they were asked to stop.
     stopped: float = _NEVER
 
     def holds(self, now: float) -> bool:
@@ -186,7 +186,7 @@ def started(lock: LockView, token: int) -> LockView:
 
 
 def stopping(lock: LockView, now: float) -> LockView:
-    """The controllers were told to stop."""
+    """The controllers were asked to stop."""
     return replace(lock, running=Running.STOPPING, stopped=now)
 
 
@@ -216,12 +216,12 @@ def may_act_until(lock: LockView, under: Under) -> float:
 
 
 def to_stop_at(lock: LockView, terms: Terms, under: Under) -> float:
-    """At this time controllers are told to stop, unless an event comes before."""
+    """At this time controllers are asked to stop, unless an event comes before."""
     return may_act_until(lock, under) - terms.timing.stop_within
 
 
 def to_end_at(lock: LockView, terms: Terms, under: Under) -> float:
-    """At this time controllers that were told to stop must have done so. A frozen process tells them late."""
+    """At this time controllers that were asked to stop must have done so. A frozen process asks them late."""
     return max(may_act_until(lock, under), lock.stopped + terms.timing.stop_within)
 
 
@@ -287,7 +287,7 @@ def _waiting(lock: LockView, terms: Terms, under: Under, now: float) -> Move:
 
 
 def _wait(lock: LockView, terms: Terms, under: Under, until: float) -> WaitUntil:
-    """Wait until then, or until the controllers must be told to stop, or must have stopped."""
+    """Wait until then, or until the controllers must be asked to stop, or must have stopped."""
     return WaitUntil(min(until, next_safety(lock, terms, under)))
 
 

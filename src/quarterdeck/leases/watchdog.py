@@ -10,7 +10,7 @@ from typing import NoReturn
 
 @dataclass(slots=True)
 class _Expected:
-    """The controllers under a lock must be told to stop at ``stop``, and no other process acts before ``until``.
+    """The controllers under a lock must be asked to stop at ``stop``, and no other process acts before ``until``.
     ``noticed``: when the thread saw that it was time to stop.
     """
 

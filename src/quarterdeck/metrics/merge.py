@@ -21,7 +21,7 @@ def merged(texts: Sequence[bytes]) -> bytes:
             if known is not found:
                 known.samples = _together(known.samples, found.samples, counted=found.type != "gauge")
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Told(families.values()))
+    registry.register(_Families(families.values()))
     return generate_latest(registry)
 
 
@@ -40,7 +40,7 @@ def _series(sample: Sample) -> tuple[str, frozenset[tuple[str, str]]]:
     return sample.name, frozenset(sample.labels.items())
 
 
-class _Told(Collector):
+class _Families(Collector):
     """Families as they were parsed."""
 
     def __init__(self, families: Iterable[Family]) -> None:

@@ -128,7 +128,7 @@ class Metrics(Collector):
             for metric, labels, value in (*samples(plane.world, plane.plan), *plane.measured):
                 rows[metric].append(((name, *labels), value))
         rows[catalogue.OPERATIONS] += [each for each in sorted(self._operations.items()) if each[0][0] in self._planes]
-        rows[catalogue.ANSWERED] += [((network,), so) for network, so in sorted(self._answered.items())]
+        rows[catalogue.ANSWERED] += [((network,), answered) for network, answered in sorted(self._answered.items())]
         counted: Mapping[Metric, Counter | Histogram] = {
             catalogue.STEPS: self._steps,
             catalogue.TROUBLES: self._troubles,

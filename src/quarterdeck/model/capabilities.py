@@ -115,9 +115,9 @@ class Found:
     cut: bool = False
 
 
-def found(said: bytes, most: int) -> Found:
-    """The last whole lines of ``said`` within ``most`` bytes."""
-    cut = len(said) > most
+def found(output: bytes, most: int) -> Found:
+    """The last whole lines of ``output`` within ``most`` bytes."""
+    cut = len(output) > most
     if cut:
-        said = said[len(said) - most - 1 :].partition(b"\n")[2]
-    return Found(tuple(said.decode(errors="replace").splitlines()), cut)
+        output = output[len(output) - most - 1 :].partition(b"\n")[2]
+    return Found(tuple(output.decode(errors="replace").splitlines()), cut)

@@ -112,7 +112,7 @@ def not_ready_for(view: Reading, record: Replica) -> tuple[Wait, ...]:
     assert events is not None, "replicas that store events separately need a cluster for them"
     if events.world.membership is None:
         return (not_read(view.world),)
-    anew = Component.EVENTS_ETCD in view.world.stops(view.change(record))
-    needed = [each for each in view.wanted if not (anew and each.name == record.name)]
+    restarts = Component.EVENTS_ETCD in view.world.stops(view.change(record))
+    needed = [each for each in view.wanted if not (restarts and each.name == record.name)]
     sick = [each for each in needed if not events.is_healthy_voter(each)]
     return tuple(next_steps.voter(view.world, each, Cluster.EVENTS) for each in sick)

@@ -154,8 +154,8 @@ def all_raised(world: World) -> tuple[str, ...]:
 
 def raised(membership: Membership) -> tuple[str, ...]:
     """The alarms that members report, and AUTHENTICATION where that is on."""
-    said = "".join(membership.alarms).replace(" ", "")
-    alarms = tuple(kind for kind in ALARMS if f"alarm:{kind}" in said)
+    text = "".join(membership.alarms).replace(" ", "")
+    alarms = tuple(kind for kind in ALARMS if f"alarm:{kind}" in text)
     return (*alarms, AUTHENTICATION) if membership.authenticates else alarms
 
 

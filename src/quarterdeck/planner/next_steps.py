@@ -87,9 +87,9 @@ def on_machine(world: World, record: Replica, wait: Wait) -> Wait:
 
 def member(world: World, record: Replica, etcd: Component, what: str) -> Wait:
     """A wait for a member of etcd, with the last error that it logged where nothing new was logged since."""
-    said, named = world.replica(record.name).complaint(etcd), f"{etcd} of {record.name}"
-    if said is not None:
-        what += f": {'it' if named in what else named} runs and reports nothing{_last(said)}"
+    complaint, named = world.replica(record.name).complaint(etcd), f"{etcd} of {record.name}"
+    if complaint is not None:
+        what += f": {'it' if named in what else named} runs and reports nothing{_last(complaint)}"
     return on_machine(world, record, Wait(what, look(world, record, etcd)))
 
 
@@ -109,5 +109,5 @@ def leader(world: World, what: str) -> Wait:
     return Wait(what, once(world, "another voter is healthy and has all the data"))
 
 
-def _last(said: str) -> str:
-    return f" new; its last error is: {said}" if said else ""
+def _last(complaint: str) -> str:
+    return f" new; its last error is: {complaint}" if complaint else ""

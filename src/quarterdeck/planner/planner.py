@@ -96,8 +96,8 @@ def ask(rule: Rule, view: View) -> RuleOutcome:
     if not rule.unwanted and not view.wants_events:
         return main
     other = rule.ask(events)
-    told = tuple(replace(each, what=f"events' etcd: {each.what}") for each in other.waiting)
-    return RuleOutcome(main.steps + other.steps, main.waiting + told)
+    waiting = tuple(replace(each, what=f"events' etcd: {each.what}") for each in other.waiting)
+    return RuleOutcome(main.steps + other.steps, main.waiting + waiting)
 
 
 def waits_for_events(view: View) -> tuple[Wait, ...]:

@@ -32,8 +32,8 @@ def lacks_quota(world: World, cluster: Cluster) -> Wait | None:
     most = max(spaces, key=lambda each: each.size)
     used, quota = (f"{count / 2**20:,.0f} MiB" for count in (most.size, most.quota))
     held = _held(world, cluster)
-    so = f"{QUOTA[cluster]} must be more than {quota}; {held}" if held else f"raise {QUOTA[cluster]}"
-    return Wait(f"a larger quota of {CALLED[cluster]}: {used} of {quota} are in use", so)
+    next_step = f"{QUOTA[cluster]} must be more than {quota}; {held}" if held else f"raise {QUOTA[cluster]}"
+    return Wait(f"a larger quota of {CALLED[cluster]}: {used} of {quota} are in use", next_step)
 
 
 def _held(world: World, cluster: Cluster) -> str:

@@ -170,25 +170,25 @@ def outlives(seen: View, loss: Loss, *, dns: bool = False) -> tuple[Survivabilit
     """Whether the plane survives this loss, with ``dns`` also together with the loss of one DNS server; why not, or why
     that is unknown.
     """
-    said = [_led(seen), _after(seen, Loss(where="")), _after(seen, loss)]
+    answers = [_led(seen), _after(seen, Loss(where="")), _after(seen, loss)]
     if dns:
-        said.append(_dns(seen.world.name_servers))
-    found = _told(said)
+        answers.append(_dns(seen.world.name_servers))
+    found = _worst(answers)
     return found if found is not None else (Survivability.YES, ())
 
 
 def _survival(failure: FailureDomain, words: Iterable[_Word]) -> Survival:
     """The answer for a kind of failure: the worst of its single failures."""
-    found = _told(tuple(words))
+    found = _worst(tuple(words))
     if found is None:
         return Survival(failure=failure, answer=Survivability.YES)
     return Survival(failure=failure, answer=found[0], why=found[1])
 
 
-def _told(said: Sequence[_Word]) -> tuple[Survivability, tuple[str, ...]] | None:
+def _worst(answers: Sequence[_Word]) -> tuple[Survivability, tuple[str, ...]] | None:
     """The worst answer other than yes, with its reasons; None: all are yes."""
     for answer in (Survivability.NO, Survivability.UNKNOWN):
-        why = tuple(dict.fromkeys(each.why for each in said if each.answer is answer))
+        why = tuple(dict.fromkeys(each.why for each in answers if each.answer is answer))
         if why:
             return answer, why
     return None
@@ -261,13 +261,13 @@ def _of(seen: View) -> str:
 
 def _ill(seen: View, member: MemberFact) -> str:
     """Why a member does not count for a quorum now; "" if it may."""
-    who = f"member {member.description}{_of(seen)}"
+    name = f"member {member.description}{_of(seen)}"
     if member.health is Health.DOWN:
-        return f"{who} is down"
+        return f"{name} is down"
     if member.replica in seen.lost:
-        return f"{who} has lost its data"
+        return f"{name} has lost its data"
     if member.lag is not None and not has_the_data(seen.world, member):
-        return f"{who} is {member.lag} entries behind"
+        return f"{name} is {member.lag} entries behind"
     return ""
 
 
@@ -288,7 +288,7 @@ def _door(seen: View, site: str, loss: Loss) -> _Word:
     """Whether a load balancer that clients may use still leads to a ready apiserver; or the name itself (previous
     addresses are those of apiservers to which it led).
     """
-    balancer, who = seen.world.balancer(site), f"the load balancer of site {site}"
+    balancer, door = seen.world.balancer(site), f"the load balancer of site {site}"
     if site == APISERVERS:
         return _behind(seen, balancer.backends, "its name", loss) if balancer.running else _YES
     edges = [each for each in balancer.on if each.name not in loss.edges]
@@ -296,17 +296,17 @@ def _door(seen: View, site: str, loss: Loss) -> _Word:
         where = f" is {loss.where}" if loss.where else ""
         return _Word(Survivability.NO, f"the only load balancer of site {site}{where}")
     if not balancer.reachable:
-        return _Word(Survivability.UNKNOWN, f"{who} does not answer")
+        return _Word(Survivability.UNKNOWN, f"{door} does not answer")
     if loss.edges and not any(each.leads for each in edges):
         names = ", ".join(each.name for each in edges)
         return _Word(
             Survivability.NO,
             f"of the load balancer of site {site} only {names} would be left, without a ready apiserver",
         )
-    return _behind(seen, balancer.backends & balancer.healthy, who, loss)
+    return _behind(seen, balancer.backends & balancer.healthy, door, loss)
 
 
-def _behind(seen: View, backends: frozenset[str], who: str, loss: Loss) -> _Word:
+def _behind(seen: View, backends: frozenset[str], door: str, loss: Loss) -> _Word:
     """Whether one of these backends remains ready."""
     may = [name for name in sorted(backends) if _may_serve(seen, name)]
     left = [name for name in may if name not in loss.replicas]
@@ -314,9 +314,9 @@ def _behind(seen: View, backends: frozenset[str], who: str, loss: Loss) -> _Word
     if any(serves(seen.world, record) for record in sure):
         return _YES
     if left:
-        return _Word(Survivability.UNKNOWN, f"it is unknown whether {', '.join(left)} serves behind {who}")
+        return _Word(Survivability.UNKNOWN, f"it is unknown whether {', '.join(left)} serves behind {door}")
     if not may:
-        return _Word(Survivability.NO, f"{who} leads to no ready apiserver")
+        return _Word(Survivability.NO, f"{door} leads to no ready apiserver")
     return _Word(Survivability.NO, _share(len(may), len(may), "ready apiserver", "ready apiservers", loss.where))
 
 

@@ -95,8 +95,8 @@ def _others(world: World, origin: SurvivorOrigin) -> Survivors | None:
 
 def fates(world: World) -> tuple[tuple[str, VoterFate], ...]:
     """The fates of all possible voters while no quorum answers, with or without a report of any of them."""
-    told = next((word.voters for word in world.words if word.voters), None)
-    return tuple((name, _fate(world, name)) for name in told or _remembered(world))
+    voters = next((word.voters for word in world.words if word.voters), None)
+    return tuple((name, _fate(world, name)) for name in voters or _remembered(world))
 
 
 def cut_off_majority(world: World) -> tuple[str, ...]:

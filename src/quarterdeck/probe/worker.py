@@ -138,15 +138,15 @@ async def _probe(
 
 async def _obey(probe: ProbeRun, commands: asyncio.StreamReader, output: StdoutWriter) -> bool:
     """Carry out commands; True at ``stop``, False at the end of the commands."""
-    telling = asyncio.create_task(_tell(probe, output), name="probe-summaries")
+    summaries = asyncio.create_task(_tell(probe, output), name="probe-summaries")
     line: asyncio.Task[bytes] | None = None
     try:
         while True:
             line = asyncio.create_task(commands.readline(), name="probe-commands")
-            anything: tuple[asyncio.Future[Any], ...] = (line, probe.crashed, telling)
+            anything: tuple[asyncio.Future[Any], ...] = (line, probe.crashed, summaries)
             await asyncio.wait(anything, return_when=asyncio.FIRST_COMPLETED)
             if not line.done():
-                await (probe.crashed if probe.crashed.done() else telling)  # raises its error
+                await (probe.crashed if probe.crashed.done() else summaries)  # raises its error
             if not line.result():
                 return False
             command = COMMAND.validate_json(line.result())
@@ -154,7 +154,7 @@ async def _obey(probe: ProbeRun, commands: asyncio.StreamReader, output: StdoutW
                 return True
             await _carry_out(probe, command, output)
     finally:
-        telling.cancel()
+        summaries.cancel()
         if line is not None:
             line.cancel()
 

@@ -52,16 +52,16 @@ def headline(report: Report) -> str:
     """Such as ``demo moved east → west in 14.2 s``."""
     verb = _VERBS.get(report.kind, report.kind.lower())
     some = report.kind == "Replace"
-    who, is_, was = (f"replicas of {report.plane}", "are", "were") if some else (report.plane, "is", "was")
+    subject, is_, was = (f"replicas of {report.plane}", "are", "were") if some else (report.plane, "is", "was")
     took = f"in {seconds(report.seconds)}"
     place = _where(report.source, report.target, verb)
     match report.outcome:
         case Outcome.SUCCEEDED:
-            return f"{who} {verb} {place} {took}".replace("  ", " ")
+            return f"{subject} {verb} {place} {took}".replace("  ", " ")
         case Outcome.RUNNING:
-            return f"{who} {is_} being {verb} {place}, {seconds(report.seconds)} so far".replace(" ,", ",")
+            return f"{subject} {is_} being {verb} {place}, {seconds(report.seconds)} so far".replace(" ,", ",")
         case Outcome.FAILED | Outcome.ABORTED:
-            return f"{who} {was} not {verb} {place}: {report.outcome.value} after {seconds(report.seconds)}"
+            return f"{subject} {was} not {verb} {place}: {report.outcome.value} after {seconds(report.seconds)}"
 
 
 def _where(source: Place | None, target: Place | None, verb: str) -> str:

@@ -167,11 +167,11 @@ def _write_row(db: sqlite3.Connection, key: Key) -> str:
 def _cipher(row: str, key: Key, path: Path) -> Cipher:
     """Raises PreconditionFailed for a wrong key, Corrupt for an invalid row."""
     try:
-        said = json.loads(row)
-        if said["version"] != 1:
+        seal = json.loads(row)
+        if seal["version"] != 1:
             raise Corrupt("opening the store", f"{path} was sealed by a newer quarterdeck", "use that version")
-        cipher = _derived(key, base64.b64decode(said["salt"]), n=said["n"], r=said["r"], p=said["p"])
-        check = str(said["check"])
+        cipher = _derived(key, base64.b64decode(seal["salt"]), n=seal["n"], r=seal["r"], p=seal["p"])
+        check = str(seal["check"])
     except (ValueError, KeyError, TypeError) as error:
         raise Corrupt("opening the store", f"the seal of {path} cannot be read", "restore it from a backup") from error
     try:

@@ -37,7 +37,7 @@ def encoded(resource: Resource) -> str:
 def decoded(kind: type[R], name: str, body: str) -> R:
     """The resource from its stored ``body``. Raises Corrupt."""
     try:
-        found = _parsed_anew(kind, body) if _holds_secrets(kind) else _parsed(kind, body)
+        found = _parsed_body(kind, body) if _holds_secrets(kind) else _parsed(kind, body)
     except ValidationError as error:
         raise Corrupt(
             f"reading {kind.__name__} {name!r} from the store",
@@ -52,7 +52,7 @@ def _holds_secrets(kind: type[Resource]) -> bool:
     return issubclass(kind, _SECRET)
 
 
-def _parsed_anew(kind: type[Resource], body: str) -> Resource:
+def _parsed_body(kind: type[Resource], body: str) -> Resource:
     # Units are rendered from all of a revision: its unknown fields cannot be ignored.
     extra: ExtraValues = "forbid" if issubclass(kind, ReplicaRevision) else "allow"
     return kind.model_validate_json(body, by_alias=True, by_name=False, extra=extra)
@@ -64,7 +64,7 @@ _SECRET = (PlaneSecrets, AddonManifests)
 _UNCHANGING = (ReplicaRevision, AddonManifests)
 
 #: Resources that were read are immutable. Secrets are kept only by the caller.
-_parsed = lru_cache(maxsize=_PARSED_KEPT)(_parsed_anew)
+_parsed = lru_cache(maxsize=_PARSED_KEPT)(_parsed_body)
 
 
 def check_listable(kind: type[Resource]) -> None:

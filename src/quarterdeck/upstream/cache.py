@@ -132,8 +132,8 @@ class Cache:
         facts = Facts.model_validate_json((entry.path.parent / "facts.json").read_bytes())
         expected = pinned or facts.sha256
         if (digest := _digest(entry.path)) != expected:
-            said = "pinned" if pinned else "stored"
-            why = f"has changed (its SHA-256 is {digest[:12]}..., {said} was {expected[:12]}...)"
+            source = "pinned" if pinned else "stored"
+            why = f"has changed (its SHA-256 is {digest[:12]}..., {source} was {expected[:12]}...)"
             return replace(entry, state=State.BROKEN, why=why)
         self._hashed[entry.path] = look
         return entry

@@ -66,6 +66,6 @@ def read_version(program: UpstreamProgram, path: Path) -> Version | None:
         done = run_blocking((str(path), *version_arguments(program)), doing="reading its version", deadline=_DEADLINE)
     except TimedOut:
         return None
-    said = done.output.replace(str(path), "")  # Envoy prints its path first, which may contain numbers as well
-    match = re.search(r"\bv?(\d+\.\d+\.\d+)\b", said)
+    output = done.output.replace(str(path), "")  # Envoy prints its path first, which may contain numbers as well
+    match = re.search(r"\bv?(\d+\.\d+\.\d+)\b", output)
     return Version.parse(match[1]) if match else None

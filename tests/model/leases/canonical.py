@@ -27,9 +27,9 @@ def canonical(search: Search, world: World, before: World | None = None) -> Worl
         records=records if same else tuple(record and _stored(record) for record in records),
         processes=tuple(
             each
-            if not each.alive or (same and before and each is before.processes[who])
-            else _process(search, world, who)
-            for who, each in enumerate(world.processes)
+            if not each.alive or (same and before and each is before.processes[number])
+            else _process(search, world, number)
+            for number, each in enumerate(world.processes)
         ),
         tokens=tuple(Token(max(_OLDEST, each.token - base[at]), each.process) for at, each in enumerate(world.tokens)),
         late=frozenset(
@@ -80,10 +80,10 @@ def _write(write: Write, stored: Record | None) -> Write:
     return Write(write.kind, record)
 
 
-def _process(search: Search, world: World, who: int) -> Process:
-    process = world.processes[who]
-    stored = [world.records[lock] for lock in search.members[who].locks]
-    terms = search.members[who].terms[process.terms]
+def _process(search: Search, world: World, number: int) -> Process:
+    process = world.processes[number]
+    stored = [world.records[lock] for lock in search.members[number].locks]
+    terms = search.members[number].terms[process.terms]
     return process._replace(
         locks=tuple(_lock(lock, terms[at], stored[at]) for at, lock in enumerate(process.locks)),
         calls=tuple(call and _call(call, stored[at]) for at, call in enumerate(process.calls)),

@@ -70,41 +70,41 @@ class Explorer:
             assert self.states <= self.most, f"more than {self.most} states"
 
     def _tale(self, number: int) -> str:
-        told = []
+        names = []
         while number >= 0:
             name, number = self._ways[number]
-            told.append(name)
-        return "\n  ".join(reversed(told))
+            names.append(name)
+        return "\n  ".join(reversed(names))
 
     def _claim(self, world: World) -> None:
         """What must be so at any moment."""
         active: Active = {}
         owners: dict[str, int] = {}
-        for who, at, stored in self._running(world):
-            if self.search.may_act(world, who, at):
-                if active.get(stored) == who:
-                    raise Broken(UNIQUE, f"process {who} holds lock {stored} twice")
+        for number, at, stored in self._running(world):
+            if self.search.may_act(world, number, at):
+                if active.get(stored) == number:
+                    raise Broken(UNIQUE, f"process {number} holds lock {stored} twice")
                 if stored in active:
-                    raise Broken(TWO_ACTIVE, f"processes {active[stored]} and {who} under lock {stored}")
-                if at and not world.processes[who].locks[0].holds(0):
-                    raise Broken(UNDER_PRIMARY, f"process {who} acts under lock {stored}")
-                active[stored] = who
-                for name in self.search.terms(world, who, at).controllers:
+                    raise Broken(TWO_ACTIVE, f"processes {active[stored]} and {number} under lock {stored}")
+                if at and not world.processes[number].locks[0].holds(0):
+                    raise Broken(UNDER_PRIMARY, f"process {number} acts under lock {stored}")
+                active[stored] = number
+                for name in self.search.terms(world, number, at).controllers:
                     if owners.setdefault(name, stored) != stored:
                         raise Broken(NO_OVERLAP, f"{name} runs under locks {owners[name]} and {stored}")
-            elif self._goes_on(world, who, at):
-                raise Broken(IN_TIME, f"process {who} goes on under lock {stored}, and nothing ends it")
+            elif self._goes_on(world, number, at):
+                raise Broken(IN_TIME, f"process {number} goes on under lock {stored}, and nothing ends it")
 
-    def _goes_on(self, world: World, who: int, at: int) -> bool:
+    def _goes_on(self, world: World, number: int, at: int) -> bool:
         """Whether who was never late lets something run on, after its time."""
-        prompt = self.search.fine and world.processes[who].prompt
-        return prompt and not isinstance(self.search.move(world, who, at), Stop | End)
+        prompt = self.search.fine and world.processes[number].prompt
+        return prompt and not isinstance(self.search.move(world, number, at), Stop | End)
 
     def _running(self, world: World) -> Iterator[tuple[int, int, int]]:
-        for who, process in enumerate(world.processes):
+        for number, process in enumerate(world.processes):
             for at, lock in enumerate(process.locks):
                 if process.alive and lock.running is not Running.OFF:
-                    yield who, at, self.search.members[who].locks[at]
+                    yield number, at, self.search.members[number].locks[at]
 
     # where it ends when nothing fails any more
 
@@ -137,26 +137,26 @@ class Explorer:
             busy, rounds = False, rounds + 1
             if rounds > _ROUNDS:
                 raise Broken(PROGRESS, "there is no end of what is to be done at one moment")
-            for who, process in enumerate(world.processes):
+            for number, process in enumerate(world.processes):
                 for at in range(len(process.locks) if process.alive else 0):
-                    after = self._of_lock(world, who, at)
+                    after = self._of_lock(world, number, at)
                     busy = busy or after is not world
                     self._claim_first(world, after, freed)
                     world = after
         return self._calm(self.search.tick(world))
 
-    def _of_lock(self, world: World, who: int, at: int) -> World:
-        search, process = self.search, world.processes[who]
+    def _of_lock(self, world: World, number: int, at: int) -> World:
+        search, process = self.search, world.processes[number]
         if not process.alive:
             return world
         if process.calls[at] is not None:
-            return search.went_on(world, who, at)
+            return search.went_on(world, number, at)
         if process.locks[at].running is Running.STOPPING:
-            return search.ended(world, who, at)
-        if search.news(world, who, at):
-            return search.told(world, who, at)
-        move = search.move(world, who, at)
-        return world if isinstance(move, WaitUntil) else search.moved(world, who, at, move)
+            return search.ended(world, number, at)
+        if search.news(world, number, at):
+            return search.informed(world, number, at)
+        move = search.move(world, number, at)
+        return world if isinstance(move, WaitUntil) else search.moved(world, number, at, move)
 
     def _claim_first(self, before: World, after: World, freed: set[int]) -> None:
         """``freed``: locks that were let go in this tick."""
@@ -174,10 +174,10 @@ class Explorer:
         """Who could hold a lock, and the precedence of each."""
         found = {}
         record = world.records[stored]
-        for who, member in enumerate(self.search.members):
-            process = world.processes[who]
+        for number, member in enumerate(self.search.members):
+            process = world.processes[number]
             if stored in member.locks and process.alive and process.wanted:
-                terms = self.search.terms(world, who, member.locks.index(stored))
+                terms = self.search.terms(world, number, member.locks.index(stored))
                 if record is None or record.controllers in ((), terms.controllers):
                     found[terms.identity] = terms.precedence
         return found
@@ -200,7 +200,7 @@ class Explorer:
                 raise Broken(MOVES, f"lock {stored} stays where it is")
 
     def _active(self, world: World, stored: int) -> str:
-        for who, at, lock in self._running(world):
-            if lock == stored and self.search.may_act(world, who, at):
-                return self.search.members[who].identity
+        for number, at, lock in self._running(world):
+            if lock == stored and self.search.may_act(world, number, at):
+                return self.search.members[number].identity
         return ""

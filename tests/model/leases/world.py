@@ -196,121 +196,127 @@ class Search:
             ]
             sets.check_sets(made[0], made[1:])
 
-    def terms(self, world: World, who: int, at: int) -> Terms:
-        return self.members[who].terms[world.processes[who].terms][at]
+    def terms(self, world: World, number: int, at: int) -> Terms:
+        return self.members[number].terms[world.processes[number].terms][at]
 
     def under(self, process: Process, at: int) -> Under:
         if at == 0:
             return protocol.above(process.locks[1:], 0, wanted=process.wanted)
         return protocol.below(process.locks[0], wanted=process.wanted)
 
-    def move(self, world: World, who: int, at: int) -> Move:
+    def move(self, world: World, number: int, at: int) -> Move:
         """What the process does next about a lock, unless it waits for the store."""
-        process, terms = world.processes[who], self.terms(world, who, at)
+        process, terms = world.processes[number], self.terms(world, number, at)
         lock = process.locks[at]
-        if not self.members[who].deaf or lock.record is None:
+        if not self.members[number].deaf or lock.record is None:
             return protocol.next_move(lock, terms, self.under(process, at), 0)
         unasked = replace(lock, record=replace(lock.record, asked_by="", controllers=()))
         move = protocol.next_move(unasked, terms, self.under(process, at), 0)
         return Write(move.kind, _as_it_was(move.record, lock.record)) if isinstance(move, Write) else move
 
-    def idle(self, world: World, who: int) -> bool:
+    def idle(self, world: World, number: int) -> bool:
         """Whether a process has nothing to do but to wait."""
-        return not world.processes[who].alive or not any(
-            self.is_due(world, who, at) for at in range(len(self.members[who].locks))
+        return not world.processes[number].alive or not any(
+            self.is_due(world, number, at) for at in range(len(self.members[number].locks))
         )
 
-    def is_due(self, world: World, who: int, at: int) -> bool:
+    def is_due(self, world: World, number: int, at: int) -> bool:
         """Whether there is something to do now about a lock. Nobody waits for the store when it is time to stop."""
-        move = self.move(world, who, at)
+        move = self.move(world, number, at)
         return isinstance(move, Stop | End) or (
-            world.processes[who].calls[at] is None and not isinstance(move, WaitUntil)
+            world.processes[number].calls[at] is None and not isinstance(move, WaitUntil)
         )
 
     # what can come next
 
     def following(self, world: World) -> Iterator[tuple[str, World]]:
         """Every next step, of anybody, and of what may go wrong."""
-        for who, process in enumerate(world.processes):
+        for number, process in enumerate(world.processes):
             if process.alive:
-                yield from self._of_process(world, who, process)
+                yield from self._of_process(world, number, process)
                 if world.crashes:
-                    yield f"{self._name(who)} crashes", self._crashed(world, who)._replace(crashes=world.crashes - 1)
+                    yield (
+                        f"{self._name(number)} crashes",
+                        self._crashed(world, number)._replace(crashes=world.crashes - 1),
+                    )
                 if world.changes:
-                    for how, changed in self._changes(who, process):
-                        yield f"{self._name(who)} {how}", _with(world, who, changed)._replace(changes=world.changes - 1)
+                    for how, changed in self._changes(number, process):
+                        yield (
+                            f"{self._name(number)} {how}",
+                            _with(world, number, changed)._replace(changes=world.changes - 1),
+                        )
         for lock, write in world.late:
             yield f"a late {write.kind.name} is stored", self._late(world, lock, write)
         for act in world.acts:
             yield f"an act of {self._name(act.process)} takes effect", self.acted(world, act)
-        if world.freezes is None or all(self.idle(world, who) for who in range(len(world.processes))):
+        if world.freezes is None or all(self.idle(world, number) for number in range(len(world.processes))):
             yield "time passes", self.tick(world)
         elif world.freezes:
             yield "time passes, and somebody is frozen", self.tick(world)._replace(freezes=world.freezes - 1)
 
-    def _changes(self, who: int, process: Process) -> Iterator[tuple[str, Process]]:
-        if process.terms + 1 < len(self.members[who].terms):
+    def _changes(self, number: int, process: Process) -> Iterator[tuple[str, Process]]:
+        if process.terms + 1 < len(self.members[number].terms):
             yield "goes by other terms", process._replace(terms=process.terms + 1)
         yield "is wanted" if not process.wanted else "is not wanted", process._replace(wanted=not process.wanted)
 
-    def _of_process(self, world: World, who: int, process: Process) -> Iterator[tuple[str, World]]:
-        name = self._name(who)
+    def _of_process(self, world: World, number: int, process: Process) -> Iterator[tuple[str, World]]:
+        name = self._name(number)
         for at, call in enumerate(process.calls):
-            what = f"{name}, lock {self.members[who].locks[at]}:"
+            what = f"{name}, lock {self.members[number].locks[at]}:"
             if call is None:
-                yield from ((f"{what} {how}", after) for how, after in self._by_itself(world, who, at))
+                yield from ((f"{what} {how}", after) for how, after in self._by_itself(world, number, at))
             else:
-                yield f"{what} {'served' if call.phase is Phase.SENT else 'answered'}", self.went_on(world, who, at)
-                if isinstance(self.move(world, who, at), Stop | End):  # there is no time to wait for the answer
-                    yield from ((f"{what} {how}", after) for how, after in self._lost(world, who, at, call))
+                yield f"{what} {'served' if call.phase is Phase.SENT else 'answered'}", self.went_on(world, number, at)
+                if isinstance(self.move(world, number, at), Stop | End):  # there is no time to wait for the answer
+                    yield from ((f"{what} {how}", after) for how, after in self._lost(world, number, at, call))
                 elif world.losses:
-                    for how, after in self._lost(world, who, at, call):
+                    for how, after in self._lost(world, number, at, call):
                         yield f"{what} {how}", after._replace(losses=world.losses - 1)
             if process.locks[at].running is Running.STOPPING:
-                yield f"{what} controllers ended", self.ended(world, who, at)
-            if self.acts and process.locks[at].running is not Running.OFF and self.may_act(world, who, at):
-                act = Act(self.members[who].locks[at], process.locks[at].token, who)
+                yield f"{what} controllers ended", self.ended(world, number, at)
+            if self.acts and process.locks[at].running is not Running.OFF and self.may_act(world, number, at):
+                act = Act(self.members[number].locks[at], process.locks[at].token, number)
                 yield f"{what} begins an act", world._replace(acts=world.acts | {act})
 
-    def _by_itself(self, world: World, who: int, at: int) -> Iterator[tuple[str, World]]:
+    def _by_itself(self, world: World, number: int, at: int) -> Iterator[tuple[str, World]]:
         """What a process does about a lock for which it waits for no answer."""
-        if world.processes[who].locks[at].known and self.news(world, who, at):
-            told = self.told(world, who, at)
-            yield "told", self._local(told, who, at) if self.at_once else told
-        move = self.move(world, who, at)
+        if world.processes[number].locks[at].known and self.news(world, number, at):
+            informed = self.informed(world, number, at)
+            yield "told", self._local(informed, number, at) if self.at_once else informed
+        move = self.move(world, number, at)
         if isinstance(move, WaitUntil):
             return
-        after = self.moved(world, who, at, move)
+        after = self.moved(world, number, at, move)
         if self.at_once and isinstance(move, Read | Write):
             if world.losses:
-                for how, lost in self._lost_at_once(after, who, at):
-                    yield f"{_said(move)}, {how}", lost._replace(losses=world.losses - 1)
-            after = self._local(self.went_on(self.went_on(after, who, at), who, at), who, at)
-        yield _said(move), after
+                for how, lost in self._lost_at_once(after, number, at):
+                    yield f"{_words(move)}, {how}", lost._replace(losses=world.losses - 1)
+            after = self._local(self.went_on(self.went_on(after, number, at), number, at), number, at)
+        yield _words(move), after
 
-    def _local(self, world: World, who: int, at: int) -> World:
+    def _local(self, world: World, number: int, at: int) -> World:
         """What a process does next by itself."""
-        move = self.move(world, who, at)
-        return self.moved(world, who, at, move) if isinstance(move, Start | Stop) else world
+        move = self.move(world, number, at)
+        return self.moved(world, number, at, move) if isinstance(move, Start | Stop) else world
 
-    def news(self, world: World, who: int, at: int) -> bool:
-        record = world.records[self.members[who].locks[at]]
-        return record is not None and record != world.processes[who].locks[at].record
+    def news(self, world: World, number: int, at: int) -> bool:
+        record = world.records[self.members[number].locks[at]]
+        return record is not None and record != world.processes[number].locks[at].record
 
-    def told(self, world: World, who: int, at: int) -> World:
+    def informed(self, world: World, number: int, at: int) -> World:
         """A watch tells of what is stored."""
-        process = world.processes[who]
-        record = world.records[self.members[who].locks[at]]
-        seen = protocol.saw(process.locks[at], self.terms(world, who, at), record, 0)
-        return _with(world, who, _of(process, at, seen, None))
+        process = world.processes[number]
+        record = world.records[self.members[number].locks[at]]
+        seen = protocol.saw(process.locks[at], self.terms(world, number, at), record, 0)
+        return _with(world, number, _of(process, at, seen, None))
 
-    def may_act(self, world: World, who: int, at: int) -> bool:
+    def may_act(self, world: World, number: int, at: int) -> bool:
         """What ``Held.check`` says to the controllers of a lock now."""
-        process = world.processes[who]
+        process = world.processes[number]
         return process.alive and protocol.may_act_until(process.locks[at], self.under(process, at)) > 0
 
-    def moved(self, world: World, who: int, at: int, move: Move) -> World:
-        process, terms = world.processes[who], self.terms(world, who, at)
+    def moved(self, world: World, number: int, at: int, move: Move) -> World:
+        process, terms = world.processes[number], self.terms(world, number, at)
         lock, call = process.locks[at], None
         match move:
             case Read():
@@ -320,15 +326,15 @@ class Search:
                 lock = protocol.sending(lock, terms, move, 0)
                 call = Call(Phase.SENT, 0, protocol.stamped(lock, move, 0.0))
             case Start(token):
-                world = self._claim_token(world, who, at, token)
+                world = self._claim_token(world, number, at, token)
                 lock = protocol.started(lock, token)
             case Stop():
                 lock = protocol.stopping(lock, 0)
             case End():
-                return self._crashed(world, who)
+                return self._crashed(world, number)
             case WaitUntil():
                 return world
-        return _with(world, who, _of(process, at, lock, call))
+        return _with(world, number, _of(process, at, lock, call))
 
     def _claim_under(self, write: Write, process: Process, at: int) -> None:
         if (
@@ -340,17 +346,17 @@ class Search:
         if at > 0 and write.kind in (WriteKind.CREATE, WriteKind.TAKE) and process.locks[0].running is not Running.ON:
             raise Broken(UNDER_PRIMARY, "a migration lock is taken without the primary one")
 
-    def _claim_token(self, world: World, who: int, at: int, token: int) -> World:
-        stored = self.members[who].locks[at]
+    def _claim_token(self, world: World, number: int, at: int, token: int) -> World:
+        stored = self.members[number].locks[at]
         last = world.tokens[stored]
-        if token < last.token or (token == last.token and who != last.process):
-            raise Broken(TOKENS, f"{self._name(who)} begins with {token} after {last}")
-        return world._replace(tokens=_put(world.tokens, stored, Token(token, who)))
+        if token < last.token or (token == last.token and number != last.process):
+            raise Broken(TOKENS, f"{self._name(number)} begins with {token} after {last}")
+        return world._replace(tokens=_put(world.tokens, stored, Token(token, number)))
 
-    def went_on(self, world: World, who: int, at: int) -> World:
+    def went_on(self, world: World, number: int, at: int) -> World:
         """The call goes on: to the store, or back."""
-        process, stored = world.processes[who], self.members[who].locks[at]
-        call, lock, terms = process.calls[at], process.locks[at], self.terms(world, who, at)
+        process, stored = world.processes[number], self.members[number].locks[at]
+        call, lock, terms = process.calls[at], process.locks[at], self.terms(world, number, at)
         assert call is not None
         if call.phase is Phase.SENT:
             if call.write is None:
@@ -358,7 +364,7 @@ class Search:
             else:
                 world, done = self._stored(world, stored, call.write)
                 call = call._replace(phase=Phase.DONE if done else Phase.REFUSED, found=world.records[stored])
-            return _with(world, who, _of(process, at, lock, call))
+            return _with(world, number, _of(process, at, lock, call))
         if call.write is None:
             lock = protocol.saw(lock, terms, call.found, 0)
         elif call.phase is Phase.REFUSED:
@@ -366,7 +372,7 @@ class Search:
         else:
             assert call.found is not None
             lock = protocol.wrote(lock, terms, call.write, call.found, call.sent, 0)
-        return _with(world, who, _of(process, at, lock, None))
+        return _with(world, number, _of(process, at, lock, None))
 
     def _stored(self, world: World, stored: int, write: Write) -> tuple[World, bool]:
         """Compare and swap."""
@@ -379,41 +385,41 @@ class Search:
         version = f"{before.version if before else ''}{_STORED}"
         return world._replace(records=_put(world.records, stored, replace(write.record, version=version))), True
 
-    def _lost(self, world: World, who: int, at: int, call: Call) -> Iterator[tuple[str, World]]:
-        process = world.processes[who]
-        given_up = _with(world, who, _of(process, at, protocol.failed(process.locks[at], 0), None))
+    def _lost(self, world: World, number: int, at: int, call: Call) -> Iterator[tuple[str, World]]:
+        process = world.processes[number]
+        given_up = _with(world, number, _of(process, at, protocol.failed(process.locks[at], 0), None))
         yield "no answer", given_up
         if call.write is not None and call.phase is Phase.SENT:
-            late = world.late | {(self.members[who].locks[at], call.write)}
+            late = world.late | {(self.members[number].locks[at], call.write)}
             yield "no answer, and it may be stored yet", given_up._replace(late=late)
 
-    def _lost_at_once(self, sent: World, who: int, at: int) -> Iterator[tuple[str, World]]:
+    def _lost_at_once(self, sent: World, number: int, at: int) -> Iterator[tuple[str, World]]:
         """The same, before it was stored or after."""
-        for world in (sent, self.went_on(sent, who, at)):
-            call = world.processes[who].calls[at]
+        for world in (sent, self.went_on(sent, number, at)):
+            call = world.processes[number].calls[at]
             assert call is not None
-            yield from self._lost(world, who, at, call)
+            yield from self._lost(world, number, at, call)
 
     def _late(self, world: World, lock: int, write: Write) -> World:
         return self._stored(world, lock, write)[0]._replace(late=world.late - {(lock, write)})
 
-    def _crashed(self, world: World, who: int) -> World:
+    def _crashed(self, world: World, number: int) -> World:
         """What it has sent may be stored yet."""
-        process = world.processes[who]
+        process = world.processes[number]
         sent = {
-            (self.members[who].locks[at], call.write)
+            (self.members[number].locks[at], call.write)
             for at, call in enumerate(process.calls)
             if call is not None and call.write is not None and call.phase is Phase.SENT
         }
-        gone = self.start().processes[who]._replace(alive=False)
-        return _with(world, who, gone)._replace(late=world.late | sent)
+        gone = self.start().processes[number]._replace(alive=False)
+        return _with(world, number, gone)._replace(late=world.late | sent)
 
-    def ended(self, world: World, who: int, at: int) -> World:
-        process = world.processes[who]
+    def ended(self, world: World, number: int, at: int) -> World:
+        process = world.processes[number]
         process = _of(process, at, protocol.ended(process.locks[at]), process.calls[at])
         if all(each.running is Running.OFF for each in process.locks):
             process = process._replace(prompt=True)
-        return _with(world, who, process)
+        return _with(world, number, process)
 
     def acted(self, world: World, act: Act) -> World:
         """An act takes effect at a resource, if that does not refuse it."""
@@ -428,13 +434,13 @@ class Search:
         """Time passes for all, in the middle of whatever they do."""
         return world._replace(
             processes=tuple(
-                _later(each, self.members[who].rate, idle=self.idle(world, who)) if each.alive else each
-                for who, each in enumerate(world.processes)
+                _later(each, self.members[number].rate, idle=self.idle(world, number)) if each.alive else each
+                for number, each in enumerate(world.processes)
             )
         )
 
-    def _name(self, who: int) -> str:
-        return self.members[who].identity
+    def _name(self, number: int) -> str:
+        return self.members[number].identity
 
 
 async def _idle(held: Held) -> None:
@@ -460,8 +466,8 @@ def _later(process: Process, rate: int, *, idle: bool) -> Process:
     )
 
 
-def _with(world: World, who: int, process: Process) -> World:
-    return world._replace(processes=_put(world.processes, who, process))
+def _with(world: World, number: int, process: Process) -> World:
+    return world._replace(processes=_put(world.processes, number, process))
 
 
 def _of(process: Process, at: int, lock: LockView, call: Call | None) -> Process:
@@ -482,5 +488,5 @@ def _as_it_was(record: Record, before: Record) -> Record:
     )
 
 
-def _said(move: Move) -> str:
+def _words(move: Move) -> str:
     return move.kind.name if isinstance(move, Write) else type(move).__name__

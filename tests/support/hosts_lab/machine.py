@@ -114,8 +114,8 @@ class Machine:
         """Wait for something of it; fails with what its console shows, at ``deadline`` (monotonic seconds)."""
         while not good():
             if not self.is_on or time.monotonic() > deadline:
-                said = (self.folder / "console.log").read_text(errors="replace")[-3000:]
-                raise AssertionError(f"machine {self.name}: waited in vain for {what}; its console:\n{said}")
+                console = (self.folder / "console.log").read_text(errors="replace")[-3000:]
+                raise AssertionError(f"machine {self.name}: waited in vain for {what}; its console:\n{console}")
             time.sleep(0.01)
 
     @property

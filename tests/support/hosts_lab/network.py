@@ -152,8 +152,8 @@ class Network:
         """Have the router keep to these rules."""
         ids = json.loads((control.lab_folder(self.folder) / control.KEEPER_FILE).read_bytes())
         argv = ("nsenter", f"--target={ids['keeper']['pid']}", "--net", "nft", "-f", "-")
-        told = subprocess.run(argv, input=rules, text=True, capture_output=True, check=False)
-        assert told.returncode == 0, f"nft refuses {rules!r}: {told.stderr}"
+        done = subprocess.run(argv, input=rules, text=True, capture_output=True, check=False)
+        assert done.returncode == 0, f"nft refuses {rules!r}: {done.stderr}"
 
 
 def done(call: Coroutine[None, None, Result]) -> Result:

@@ -97,8 +97,8 @@ class NodeMachines:
     def sh(self, name: str, script: str, *arguments: str, stdin: bytes = b"", timeout: float = 60.0) -> str:
         """What a script says that must succeed as root on a machine."""
         done = self._machines[name].run(("/bin/sh", "-euc", script, "sh", *arguments), stdin, timeout)
-        said = (done.stdout + done.stderr).decode(errors="replace")
-        assert done.returncode == 0, f"{name}: a script ended with {done.returncode}: {said[-4000:]}"
+        output = (done.stdout + done.stderr).decode(errors="replace")
+        assert done.returncode == 0, f"{name}: a script ended with {done.returncode}: {output[-4000:]}"
         return done.stdout.decode()
 
     def logs(self, name: str, unit: str, lines: int = 40) -> str:
@@ -126,5 +126,5 @@ def _is_up(machine: Machine) -> bool:
     """Whether its systemd says that all has been started that is to be, as well as that went."""
     if machine.leader is None:
         return False
-    said = machine.run(("systemctl", "is-system-running")).stdout.strip()
-    return said in (b"running", b"degraded")
+    state = machine.run(("systemctl", "is-system-running")).stdout.strip()
+    return state in (b"running", b"degraded")

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from support.conditions import until
-from support.nodes_lab.steady import COUNTER, Nodes
+from support.nodes_lab.continuity import COUNTER, Nodes
 from support.plane_lab import kubectl_program
 
 
@@ -63,9 +63,9 @@ class Streams:
         until(lambda: all(each.ended or each.last > now for each in self.of.values()), f"no stream hangs: {self}")
 
     def __str__(self) -> str:
-        return "; ".join(f"{name}: {self._said(each)}" for name, each in self.of.items())
+        return "; ".join(f"{name}: {self._state(each)}" for name, each in self.of.items())
 
-    def _said(self, stream: Stream) -> str:
+    def _state(self, stream: Stream) -> str:
         if stream.ended is None:
             return f"goes on after {stream.lines} lines"
         after = f"ended after {stream.ended - self.since:.1f} s and {stream.lines} lines"

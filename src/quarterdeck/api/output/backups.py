@@ -193,7 +193,7 @@ class ObjectBroughtBack(NamedOutput):
 
 
 class RestoreLosses(OutputModel):
-    """What the newest moment of a backup has otherwise than the moment that is restored."""
+    """The differences between the newest moment of a backup and the restored one."""
 
     #: The newest moment of the backup.
     newest: ComparedPoint

@@ -42,7 +42,7 @@ class NamedOutput(OutputModel):
 
 
 class Message(OutputModel):
-    """Something to be said about a plane."""
+    """A message about a plane."""
 
     #: A sentence for people.
     message: str

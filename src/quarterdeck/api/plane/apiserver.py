@@ -60,11 +60,13 @@ class AdmissionPlugin(Model):
     def _is_of_its_kind(self) -> AdmissionPlugin:
         group, kind = CONFIGURED[self.name]
         if group:
-            said = self.configuration.get("apiVersion"), self.configuration.get("kind")
-            if not isinstance(said[0], str) or said[0].split("/")[0] != group:
-                refuse(("configuration.apiVersion", f"must be of {group} for {self.name}, not {shortened(said[0])}"))
-            if said[1] != kind:
-                refuse(("configuration.kind", f"must be {kind!r} for {self.name}, not {shortened(said[1])}"))
+            type_meta = self.configuration.get("apiVersion"), self.configuration.get("kind")
+            if not isinstance(type_meta[0], str) or type_meta[0].split("/")[0] != group:
+                refuse(
+                    ("configuration.apiVersion", f"must be of {group} for {self.name}, not {shortened(type_meta[0])}")
+                )
+            if type_meta[1] != kind:
+                refuse(("configuration.kind", f"must be {kind!r} for {self.name}, not {shortened(type_meta[1])}"))
         return self
 
 

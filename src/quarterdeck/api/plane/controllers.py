@@ -114,7 +114,7 @@ class CloudControllerManager(Model):
     flags: Flags = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _is_said_once(self) -> CloudControllerManager:
+    def _is_unambiguous(self) -> CloudControllerManager:
         if (self.program is None) == (self.image is None):
             refuse(("program", "give either this, or image"))
         twice = (("cloud-provider", "provider", self.provider), ("cloud-config", "config", self.config))

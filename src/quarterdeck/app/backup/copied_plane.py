@@ -28,7 +28,7 @@ _OUTSIDE: Final = ("cloudControllerManager", "controllerSets")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopiedPlane:
-    """A plane that is not stored yet. ``differences``: what it has otherwise than the plane that it is a copy of."""
+    """A plane that is not stored yet. ``differences``: how it differs from its original."""
 
     plane: ControlPlane
     differences: tuple[str, ...]

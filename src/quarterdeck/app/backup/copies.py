@@ -68,7 +68,7 @@ class CopyPlan:
     at: datetime
     #: None: it was built by an earlier attempt, and proven then.
     proof: Proof | None
-    #: What it has otherwise than the plane that was backed up.
+    #: Its differences from the plane that was backed up.
     differences: tuple[str, ...]
     #: The databases.
     databases: tuple[Path, ...]

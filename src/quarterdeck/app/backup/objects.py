@@ -66,8 +66,8 @@ class BackedUpObject:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BringBack:
     """What bringing an object back will do. ``uid``: that of the object of its name that the plane has now ("": none).
-    ``changes`` are the fields of that one that change, and ``left`` those that stay otherwise than they were, since
-    they were added since. ``dropped`` are owners that no longer exist.
+    ``changes`` are the fields of that one that change, and ``left`` those that stay, because they were added since.
+    ``dropped`` are owners that no longer exist.
     """
 
     object: BackedUpObject

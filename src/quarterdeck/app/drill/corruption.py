@@ -38,7 +38,7 @@ class Corrupting:
 
     async def make_fault(self, fault: Fault, seconds: float) -> None:
         """Write the key through the whole cluster, alter it on one member, and request a comparison of the members."""
-        name, who = comparison_lease(self.plane), this_process("a drill")
+        name, holder = comparison_lease(self.plane), this_process("a drill")
         held = await self.home.store.lease(name)
         if held is not None:
             seen = f"{held.holder} compares the data of the members now"
@@ -49,7 +49,7 @@ class Corrupting:
             life = math.ceil(seconds + _LEFT_FOR)
             await plane.etcd.keep_for(client_urls(plane), _KEY, fault.text.encode(), life)
         await self._altered(fault, seconds)
-        self._asked = await self.home.store.acquire(name, who, seconds)
+        self._asked = await self.home.store.acquire(name, holder, seconds)
 
     async def _altered(self, fault: Fault, seconds: float) -> None:
         """Make the fault once the key is in the member's database."""

@@ -100,8 +100,8 @@ async def history(home: Home, name: str) -> tuple[Drill, ...]:
 
 def _seen(plan: DrillPlan, status: Status) -> Sight:
     at = asyncio.get_running_loop().time()
-    told = reported_by_manager(plan.wish.fail, status.plane)
-    return sight(status.world, at=at, done=status.plan.done, troubles=warnings(status.world), told=told)
+    reported = reported_by_manager(plan.wish.fail, status.plane)
+    return sight(status.world, at=at, done=status.plan.done, troubles=warnings(status.world), reported=reported)
 
 
 async def _run(
@@ -138,7 +138,7 @@ def _judged(drill: Drill, plan: DrillPlan, course: Course) -> DrillStatus:
         for at, ms, ok in zip(samples.at, samples.ms, samples.ok, strict=True)
     ]
     redundant = judgement.redundant(course.before, course.sights, struck)
-    find = judgement.told if plan.found.told else judgement.detected
+    find = judgement.reported if plan.found.by_report else judgement.detected
     detected = find(course.before, course.sights, struck)
     why = judgement.verdict(
         drill.spec.fail,
@@ -165,13 +165,13 @@ def _judged(drill: Drill, plan: DrillPlan, course: Course) -> DrillStatus:
         acknowledged=result.writes.acknowledged,
         lost=result.writes.lost,
         missed=result.watches.missed,
-        failures=tuple(_told(each, course.marked) for each in result.failures if each.at >= course.marked)[:_TOLD],
+        failures=tuple(_failure(each, course.marked) for each in result.failures if each.at >= course.marked)[:_TOLD],
         message=why,
         left=course.left,
     )
 
 
-def _told(failure: FailedRequest, marked: float) -> str:
+def _failure(failure: FailedRequest, marked: float) -> str:
     sent, ended = failure.sent - marked, failure.at - marked
     what = f"{failure.kind} {failure.request} by {failure.address or 'no address'}"
     return f"sent at {sent:.2f} s, failed at {ended:.2f} s: {what}: {failure.reason}"

@@ -51,14 +51,14 @@ async def restore_plan(home: Home, name: str, wish: Wish) -> DrillPlan:
 
 
 def _refusals(plane: ControlPlane) -> list[str]:
-    said = []
+    found = []
     if not plane.spec.backup.enabled:
-        said.append("it is not backed up: spec.backup.enabled is false")
+        found.append("it is not backed up: spec.backup.enabled is false")
     if not plane.status.memory.created:
-        said.append("it has no etcd yet")
+        found.append("it has no etcd yet")
     if plane.metadata.deletion_timestamp is not None:
-        said.append("it is being deleted")
-    return said
+        found.append("it is being deleted")
+    return found
 
 
 async def restore_drilled(

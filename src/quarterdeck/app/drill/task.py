@@ -60,7 +60,7 @@ class TellProven:
     async def turn(self, plane: Plane, world: World) -> None:
         """See ``ShortTurn``. It reports nothing once nothing has to be proven."""
         schedules = plane.resource.spec.drills
-        if plane.resource.metadata.deletion_timestamp is not None or not (schedules or _told(plane)):
+        if plane.resource.metadata.deletion_timestamp is not None or not (schedules or _has_conditions(plane)):
             return
         drills = await drills_of(plane.store, plane.name)
         await tell_condition(plane, ConditionType.DRILLED, proven(schedules, drills, self.now()) if schedules else None)
@@ -103,7 +103,7 @@ class MakeDrills:
             await plane.store.record(Happening(EventReason.DRILL_REFUSED, words).event(plane.name, plane.clock()))
 
 
-def _told(plane: Plane) -> bool:
+def _has_conditions(plane: Plane) -> bool:
     """Whether a condition is set, though no drills may be scheduled any longer."""
     kinds = (ConditionType.DRILLED, ConditionType.RESTORE_PROVEN)
     return any(each.type in kinds for each in plane.resource.status.conditions)

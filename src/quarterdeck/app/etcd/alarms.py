@@ -35,7 +35,7 @@ class Disarming:
     @property
     def descriptions(self) -> tuple[str, ...]:
         """The alarms that may be disarmed, as people call them."""
-        return tuple(_told(*each) for each in self.alarms)
+        return tuple(_title(*each) for each in self.alarms)
 
 
 async def planned(home: Home, name: str) -> Disarming:
@@ -55,12 +55,12 @@ async def disarmed(home: Home, disarming: Disarming, requester: Requester) -> No
             if (cluster, kind) not in disarming.alarms:
                 continue  # raised since the user confirmed
             await plane.etcd.disarm(healthy_urls(plane, world, cluster), kind)
-            message = f"{_told(cluster, kind)} was turned off by {requester.name}"
-            told = Happening(EventReason.ALARM_DISARMED, message, EventType.NORMAL)
-            await home.store.record(told.event(plane.name, requester.now().timestamp()))
+            message = f"{_title(cluster, kind)} was turned off by {requester.name}"
+            happening = Happening(EventReason.ALARM_DISARMED, message, EventType.NORMAL)
+            await home.store.record(happening.event(plane.name, requester.now().timestamp()))
 
 
-def _told(cluster: Cluster, kind: AlarmKind) -> str:
+def _title(cluster: Cluster, kind: AlarmKind) -> str:
     return f"the alarm {kind} of {CALLED[cluster]}"
 
 

@@ -91,5 +91,5 @@ class EtcdCare:
             for cluster in plane.memory.clusters:
                 await plane.etcd.disable_authentication(client_urls(plane, cluster), root)
                 words = f"authentication is off in {CALLED[cluster]}"
-                told = Happening(EventReason.AUTHENTICATION_DISABLED, words, EventType.NORMAL)
-                await self._home.store.record(told.event(name, plane.clock()))
+                happening = Happening(EventReason.AUTHENTICATION_DISABLED, words, EventType.NORMAL)
+                await self._home.store.record(happening.event(name, plane.clock()))

@@ -80,13 +80,13 @@ async def lost_quorum(home: Home, name: str) -> LostQuorum:
         return LostQuorum(
             name=name,
             epoch=world.memory.epoch + 1,
-            survivors=tuple(_told(plane, left, word, hashes[word.replica]) for word in left.words),
+            survivors=tuple(_survivor(plane, left, word, hashes[word.replica]) for word in left.words),
             loss=loss(world.memory, left.best),
             dead=left.of(VoterFate.DEAD),
             cut_off=left.of(VoterFate.CUT_OFF),
             others_may_live=left.others_may_live,
             differ=_differ(left, hashes),
-            may_return=tuple(each.replica for each in may_return(view(world), left, said=True)),
+            may_return=tuple(each.replica for each in may_return(view(world), left, confirmed=True)),
             instead=offer(world),
         )
 
@@ -130,7 +130,7 @@ def _required(name: str, world: World) -> Survivors:
     return left
 
 
-def _told(plane: Plane, left: Survivors, word: MemberWord, found: KeySpaceHash | None) -> Survivor:
+def _survivor(plane: Plane, left: Survivors, word: MemberWord, found: KeySpaceHash | None) -> Survivor:
     return Survivor(
         replica=word.replica,
         machine=plane.memory.replica(word.replica).machine,

@@ -52,8 +52,8 @@ async def removed(home: Home, removal: MemberRemoval, requester: Requester) -> N
     async with open_plane(home, removal.plane) as plane:
         now, cluster, world = await _looked(plane, removal.member)
         await plane.etcd.remove(healthy_urls(plane, world, cluster), removal.member)
-    told = f"{now.description} was removed by {requester.name}: it belonged to no replica"
-    happening = Happening(EventReason.MEMBER_REMOVED, told, EventType.NORMAL)
+    message = f"{now.description} was removed by {requester.name}: it belonged to no replica"
+    happening = Happening(EventReason.MEMBER_REMOVED, message, EventType.NORMAL)
     await home.store.record(happening.event(removal.plane, requester.now().timestamp()))
 
 
@@ -102,8 +102,8 @@ def _allowed(plane: Plane, doing: str, world: World, cluster: Cluster, member: M
         seen = f"without it {healthy} of {len(rest)} voters are healthy, which is no quorum"
         raise PreconditionFailed(doing, seen, f"make the others healthy first: see 'quarterdeck status {plane.name}'")
     role = "learner" if member.learner else "voter"
-    told = f"{role} {member.description} of {CALLED[cluster]}"
-    return MemberRemoval(plane=plane.name, member=member.id, description=told, voters=len(rest), healthy=healthy)
+    description = f"{role} {member.description} of {CALLED[cluster]}"
+    return MemberRemoval(plane=plane.name, member=member.id, description=description, voters=len(rest), healthy=healthy)
 
 
 async def _require_follower(plane: Plane, doing: str, world: World, cluster: Cluster, number: int) -> None:

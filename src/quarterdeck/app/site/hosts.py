@@ -82,7 +82,7 @@ class Hosts:
 
     async def require_spare(self, name: str, host: str) -> Host:
         """A host on which no plane has anything, except load balancers with floating addresses if the others serve all
-        planes. Raises NotFound, InvalidInput, Conflict that says who uses it.
+        planes. Raises NotFound, InvalidInput, Conflict that names its users.
         """
         doing = f"removing host {host} from site {name}"
         site = await self._home.site(name)

@@ -182,8 +182,8 @@ class BoltFile:
         if not 2 <= number < self.meta.pages:
             raise damaged(f"there is no page {number}")
         page = os.pread(self._file.fileno(), size, number * size)
-        said, _, _, more = HEADER.unpack_from(page) if len(page) == size else (None, 0, 0, 0)
-        if said != number or number + more >= self.meta.pages:
+        stored, _, _, more = HEADER.unpack_from(page) if len(page) == size else (None, 0, 0, 0)
+        if stored != number or number + more >= self.meta.pages:
             raise damaged(f"page {number} is not what its place says")
         return page + os.pread(self._file.fileno(), more * size, (number + 1) * size) if more else page
 

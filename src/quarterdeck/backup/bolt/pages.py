@@ -25,7 +25,7 @@ BUCKET_HEADER = struct.Struct("<QQ")
 _META = struct.Struct("<IIIIQQQQQ")
 _CHECKSUM = struct.Struct("<Q")
 _MAGIC, _VERSION = 0xED0CDAED, 2
-#: In place of the page of the list of free pages: whoever opens the file finds them by itself, as etcd always does.
+#: In place of the page of the list of free pages: programs find them when they open the file, as etcd always does.
 NO_FREE_LIST = 2**64 - 1
 _FNV_OFFSET, _FNV_PRIME = 0xCBF29CE484222325, 0x100000001B3
 

@@ -118,24 +118,24 @@ async def scratch_apiserver(
 async def _serving(unit: UnitSpec, kube: Kube, where: Address, doing: str, deadline: float) -> AsyncIterator[None]:
     until = asyncio.get_running_loop().time() + deadline
     folder = Path(unit.files[0].path).parent
-    said = folder / "output"
-    said.touch(mode=0o600)
-    with said.open("wb") as log:
+    output = folder / "output"
+    output.touch(mode=0o600)
+    with output.open("wb") as log:
         async with held((*unit.argv, *_LAST), output=log.fileno(), folder=folder) as process:
             while not (await kube.readyz(where, founded=True)).ok:
                 if process.returncode is not None:
-                    raise _ended(doing, process.returncode, said.read_text(errors="replace"), unit)
+                    raise _ended(doing, process.returncode, output.read_text(errors="replace"), unit)
                 if asyncio.get_running_loop().time() > until:
                     raise TimedOut(doing, f"it is not ready within {deadline:g} s")
                 await asyncio.sleep(_POLL)  # between two requests
             yield
 
 
-def _ended(doing: str, code: int, said: str, unit: UnitSpec) -> PreconditionFailed:
+def _ended(doing: str, code: int, output: str, unit: UnitSpec) -> PreconditionFailed:
     program = unit.argv[0]
     if code == EX_NOT_STARTED:
-        return PreconditionFailed(doing, last_line(said), f"have an apiserver's program at {program}")
-    return PreconditionFailed(doing, f"{program} ended: {why_it_ended(said, code)}", "try another moment")
+        return PreconditionFailed(doing, last_line(output), f"have an apiserver's program at {program}")
+    return PreconditionFailed(doing, f"{program} ended: {why_it_ended(output, code)}", "try another moment")
 
 
 def _secrets(seat: Seat, template: ReplicaTemplate, keys: Sequence[EncryptionKey]) -> SharedSecrets:

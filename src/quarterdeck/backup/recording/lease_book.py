@@ -17,7 +17,7 @@ _UNREAD_SECONDS = 60
 
 class LeaseBook:
     """The leases as they were last read. All are read each ``every`` seconds at most, and only while keys get leases;
-    new ones at once. What is granted to a lease never changes, and who restores it gives it the whole time again.
+    new ones at once. The time granted to a lease never changes, and a restore grants all of it again.
     """
 
     def __init__(self, etcd: EtcdCluster, urls: Callable[[], Sequence[str]], every: float) -> None:

@@ -17,8 +17,8 @@ T = TypeVar("T")
 class Patience:
     """Tries what may fail because one side does not answer, and tells when that begins and ends."""
 
-    def __init__(self, side: Side, told: RecorderEvents, now: Now, pace: RecordingPace) -> None:
-        self._side, self._told, self._now, self._pace = side, told, now, pace
+    def __init__(self, side: Side, events: RecorderEvents, now: Now, pace: RecordingPace) -> None:
+        self._side, self._events, self._now, self._pace = side, events, now, pace
         self._since: datetime | None = None
         self._pause = pace.first_pause
         #: Set while it answers.
@@ -42,13 +42,13 @@ class Patience:
         """Tell the failure, and wait before the next attempt."""
         self.answering.clear()
         self._since = self._since or self._now()
-        self._told.failed(self._side, self._since, error)
+        self._events.failed(self._side, self._since, error)
         await asyncio.sleep(self._pause)
         self._pause = min(2 * self._pause, self._pace.longest_pause)
 
     def succeeded(self) -> None:
         """Tell that it answers, if it did not."""
         if self._since is not None:
-            self._told.answers(self._side)
+            self._events.answers(self._side)
         self._since, self._pause = None, self._pace.first_pause
         self.answering.set()

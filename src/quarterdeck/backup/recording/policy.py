@@ -1,4 +1,4 @@
-"""How a cluster is recorded: the parameters, what is told meanwhile, and when a new full backup is due."""
+"""How a cluster is recorded: the parameters, the events meanwhile, and when a new full backup is due."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class RecordingPace:
 
 
 class RecorderEvents(Protocol):
-    """What is told while a cluster is recorded. All return at once."""
+    """The events of a recording. All methods return at once."""
 
     def restorable(self, revision: int, at: datetime) -> None:
         """Everything up to this revision can be restored, which is all that there was at that time."""
@@ -67,8 +67,8 @@ class RecorderEvents(Protocol):
         ...
 
     def gap(self, first: int, last: int) -> None:
-        """These revisions cannot be restored: etcd had discarded them before they were read or stored. Told again when
-        a recording begins.
+        """These revisions cannot be restored: etcd had discarded them before they were read or stored. Reported again
+        when a recording begins.
         """
         ...
 

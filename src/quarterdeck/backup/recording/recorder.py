@@ -45,7 +45,7 @@ class Recorder:
         spool: Spool,
         *,
         scratch: Path,
-        told: RecorderEvents,
+        events: RecorderEvents,
         now: Now,
         pace: RecordingPace | None = None,
     ) -> None:
@@ -53,13 +53,13 @@ class Recorder:
         folder with room for the whole database, while a full backup is taken.
         """
         self._subject, self._deposit, self._writer, self._spool = subject, deposit, writer, spool
-        self._told, self._now = told, now
+        self._events, self._now = events, now
         self._pace = pace or RecordingPace()
         self._snapshots = SnapshotTaker(subject=subject, folder=scratch, now=now, pace=self._pace)
         self._outbox = Outbox(spool)
-        self._restorable = Restorable(subject.cluster, told)
-        self._store = Patience(Side.STORE, told, now, self._pace)
-        self._cluster = Patience(Side.CLUSTER, told, now, self._pace)
+        self._restorable = Restorable(subject.cluster, events)
+        self._store = Patience(Side.STORE, events, now, self._pace)
+        self._cluster = Patience(Side.CLUSTER, events, now, self._pace)
         self._collector = Collector(
             subject, deposit.recipients, self._outbox.put, patience=self._cluster, now=now, pace=self._pace
         )
@@ -118,7 +118,7 @@ class Recorder:
             except EtcdCompacted:
                 start = None
             except SpoolFull as error:
-                self._told.spool_discarded(error.seen)
+                self._events.spool_discarded(error.seen)
                 self._pause_collecting()
                 await self._store.answering.wait()
                 start = await self._behind_the_chain()
@@ -236,7 +236,7 @@ class Recorder:
         if stored:
             await self._until_stored(partial(self._writer.append, increments=stored))
         for header, increments in zip(headers, stored, strict=False):
-            self._told.stored(increments)
+            self._events.stored(increments)
             self._restorable.reached(header.last, header.last_at)
             await self._outbox.drop(header)
 
@@ -259,13 +259,13 @@ class Recorder:
         await self._until_stored(partial(self._writer.append, fulls=[full]))
         self._tell_gap(full)
         self._ready = self._base = None
-        self._told.full_taken(full, reason)
+        self._events.full_taken(full, reason)
         self._restorable.reached(full.revision, full.at)
         self._idle.set()
 
     def _tell_gap(self, full: FullBackup) -> None:
         if full.lost_from is not None:
-            self._told.gap(full.lost_from, full.revision - 1)
+            self._events.gap(full.lost_from, full.revision - 1)
 
     # The age of the backup.
 

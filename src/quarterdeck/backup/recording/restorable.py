@@ -15,12 +15,12 @@ _REMEMBERED = 1000
 class Restorable:
     """The newest revision that can be restored, and a time before which there was nothing newer."""
 
-    def __init__(self, cluster: str, told: RecorderEvents) -> None:
-        self._cluster, self._told = cluster, told
+    def __init__(self, cluster: str, events: RecorderEvents) -> None:
+        self._cluster, self._events = cluster, events
         #: None: nothing can be restored yet.
         self.revision: int | None = None
         self.at: datetime | None = None
-        #: What a quorum has said was the newest revision, and when, as far as that is not stored yet.
+        #: The newest revisions that a quorum reported, each with its time, as far as they are not stored yet.
         self._seen: list[tuple[int, datetime]] = []
         self._moved = asyncio.Event()
         self._ended: BaseException | None = None
@@ -59,5 +59,5 @@ class Restorable:
         newest = max((*times, *((self.at,) if self.at is not None else ())), default=None)
         if newest is not None and times:
             self.at = newest
-            self._told.restorable(self.revision, newest)
+            self._events.restorable(self.revision, newest)
         self._moved.set()

@@ -82,13 +82,13 @@ def restore_as(
 
 def built_lines(revision: int, store: str, at: datetime, proof: Proof | None) -> list[str]:
     """What was found and built."""
-    said = [f"etcd revision {revision:,} was backed up to {store} by {when(at)}"]
+    lines = [f"etcd revision {revision:,} was backed up to {store} by {when(at)}"]
     if proof is not None:
-        said.append(
+        lines.append(
             f"it was built and checked: {proof.keys:,} keys, {size(proof.size_bytes)},"
             f" {proof.hashes} hashes are those that the members had"
         )
-    return said
+    return lines
 
 
 def events_revision(events: EventsPlan | None) -> int | None:

@@ -148,14 +148,14 @@ def _row(drill: Drill) -> DrillRow:
 
 
 def _served(row: DrillRow) -> str | None:
-    return "always" if row.served_again_seconds == 0 and _over(row) else _told(row.served_again_seconds)
+    return "always" if row.served_again_seconds == 0 and _over(row) else _seconds(row.served_again_seconds)
 
 
 def _over(row: DrillRow) -> bool:
     return row.phase in (DrillPhase.PASSED, DrillPhase.FAILED)
 
 
-def _told(seconds: float | None) -> str | None:
+def _seconds(seconds: float | None) -> str | None:
     return None if seconds is None else f"{seconds:.1f} s"
 
 
@@ -163,28 +163,28 @@ _COLUMNS: tuple[Column[DrillRow], ...] = (
     Column("drill", lambda row: row.name),
     Column("fail", lambda row: row.fail),
     Column("result", lambda row: row.phase.lower()),
-    Column("detected", lambda row: _told(row.detected_seconds)),
+    Column("detected", lambda row: _seconds(row.detected_seconds)),
     Column("served again", _served),
-    Column("redundant", lambda row: _told(row.redundant_seconds)),
+    Column("redundant", lambda row: _seconds(row.redundant_seconds)),
     Column("failed", lambda row: row.failed if _over(row) else None),
     Column("lost writes", lambda row: row.lost if _over(row) else None),
     Column("age", lambda row: since(row.started_at)),
     Column("requests", lambda row: row.requests if _over(row) else None, wide=True),
-    Column("last failure", lambda row: _told(row.last_failure_seconds), wide=True),
-    Column("last failed sent", lambda row: _told(row.last_failed_sent_seconds), wide=True),
-    Column("undone", lambda row: _told(row.undone_seconds), wide=True),
+    Column("last failure", lambda row: _seconds(row.last_failure_seconds), wide=True),
+    Column("last failed sent", lambda row: _seconds(row.last_failed_sent_seconds), wide=True),
+    Column("undone", lambda row: _seconds(row.undone_seconds), wide=True),
     Column(
         "longest stall", lambda row: f"{1000 * row.longest_stall_seconds:.0f} ms" if _over(row) else None, wide=True
     ),
     Column("struck", lambda row: "; ".join(row.reasons), wide=True),
-    Column("recovery point", lambda row: _told(row.recovery_point_seconds), wide=True),
-    Column("recovery time", lambda row: _told(row.recovery_time_seconds), wide=True),
+    Column("recovery point", lambda row: _seconds(row.recovery_point_seconds), wide=True),
+    Column("recovery time", lambda row: _seconds(row.recovery_time_seconds), wide=True),
 )
 _RESTORE_COLUMNS: tuple[Column[DrillRow], ...] = (
     Column("drill", lambda row: row.name),
     Column("fail", lambda row: row.fail),
     Column("result", lambda row: row.phase.lower()),
-    Column("recovery point", lambda row: _told(row.recovery_point_seconds)),
-    Column("recovery time", lambda row: _told(row.recovery_time_seconds)),
+    Column("recovery point", lambda row: _seconds(row.recovery_point_seconds)),
+    Column("recovery time", lambda row: _seconds(row.recovery_time_seconds)),
     Column("equal objects", lambda row: row.equal_objects),
 )

@@ -80,10 +80,10 @@ def disarm(name: Name, yes: Yes = False, output: OutputOption = Output.TABLE) ->
         return
     for each in disarming.kept:
         err.print(each, highlight=False, soft_wrap=True)
-    told = " and ".join(disarming.descriptions)
-    confirm(f"turn off {told} of plane {name}?", yes=yes)
+    alarms = " and ".join(disarming.descriptions)
+    confirm(f"turn off {alarms} of plane {name}?", yes=yes)
     call(lambda face: face.etcd.disarm(disarming))
-    done(changed(name, "disarm"), output, f"turned off {told} of plane {name}")
+    done(changed(name, "disarm"), output, f"turned off {alarms} of plane {name}")
 
 
 @command(app, "etcd disable-auth alpha", name="disable-auth")
@@ -111,18 +111,18 @@ def _row(found: MemberHash) -> MemberHashRow:
 
 def _advice(name: str, found: tuple[MemberHash, ...]) -> list[str]:
     """What to do about members that differ."""
-    told = []
+    advice = []
     for cluster in dict.fromkeys(each.cluster for each in found):
         mine = [each for each in found if each.cluster == cluster]
         differ = [each.replica for each in mine if each.same is False]
-        told += [
+        advice += [
             f"{each} of {cluster} has other data than most members: exchange it with"
             f" 'quarterdeck replica replace {name} {each}'"
             for each in differ
         ]
         if len({each.hash for each in mine if each.hash is not None}) > 1 and not differ:
-            told.append(
+            advice.append(
                 f"members of {cluster} differ, and no majority has the same: keep all volumes as they are, and find out"
                 " whose data is right before anything is changed"
             )
-    return told
+    return advice

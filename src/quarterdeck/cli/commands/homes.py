@@ -71,7 +71,7 @@ def rekey(
         new.path,
         count,
         output,
-        f"sealed anew: the keys of {count} planes. From now on every command needs {KEY_FILE}={new.path}",
+        f"sealed again: the keys of {count} planes. From now on every command needs {KEY_FILE}={new.path}",
     )
 
 

@@ -129,12 +129,12 @@ def replace(
 
     doing = f"replacing host {host} of site {name}"
     given = {"host": target, "port": port, "user": user, "identityFile": identity_file}
-    said = {key: value for key, value in given.items() if value is not None}
-    if address is None and not said:
+    settings = {key: value for key, value in given.items() if value is not None}
+    if address is None and not settings:
         next_step = "give --address, --host, --port, --user or --identity-file"
         raise InvalidInput(doing, "no change of the host was given", next_step)
     with explained(doing, SshLogin):
-        login = SshLogin.model_validate(said)
+        login = SshLogin.model_validate(settings)
     checked = call(lambda face: face.sites.replace_host(name, host, address=address, login=login))
     if output.for_people:
         print_odd(checked)

@@ -105,13 +105,13 @@ def create(
         if kubeconfig is None or print_join_command:
             plain(made.command)
         if not print_join_command:
-            said = f"token {made.id} holds until {made.ends:%F %T %Z}: 'node token delete {name} {made.id}' ends it"
-            plain(said, err)
+            message = f"token {made.id} holds until {made.ends:%F %T %Z}: 'node token delete {name} {made.id}' ends it"
+            plain(message, err)
 
-    emit(_told(made), output, text)
+    emit(_result(made), output, text)
 
 
-def _told(made: NewToken) -> NewTokenResult:
+def _result(made: NewToken) -> NewTokenResult:
     return NewTokenResult(
         name=made.id,
         token=made.token,

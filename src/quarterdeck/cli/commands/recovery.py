@@ -77,27 +77,27 @@ def _row(found: Survivor) -> SurvivorRow:
 
 def absent_lines(dead: Sequence[str], cut_off: Sequence[str], *, others_may_live: bool) -> list[str]:
     """The voters that are not there."""
-    said = [f"off, or without their data: {', '.join(dead)}"] if dead else []
+    lines = [f"off, or without their data: {', '.join(dead)}"] if dead else []
     if cut_off:
         lives = ", and may serve others" if others_may_live else ""
-        said.append(f"do not answer{lives}: {', '.join(cut_off)}")
-    return said
+        lines.append(f"do not answer{lives}: {', '.join(cut_off)}")
+    return lines
 
 
 def _lines(lost: LostQuorum) -> list[str]:
     """What to know before one consents."""
-    said = absent_lines(lost.dead, lost.cut_off, others_may_live=lost.others_may_live)
+    lines = absent_lines(lost.dead, lost.cut_off, others_may_live=lost.others_may_live)
     best = next(each.replica for each in lost.survivors if each.chosen)
-    said.append(f"{best} is chosen: it has applied the most of what was committed")
+    lines.append(f"{best} is chosen: it has applied the most of what was committed")
     if lost.differ:
-        said.append(
+        lines.append(
             f"{', '.join(lost.differ)} has other data than {best} up to the same revision: one of them is wrong"
         )
     if lost.may_return:
-        said.append(
+        lines.append(
             f"before that the site is asked to have {', '.join(lost.may_return)} elsewhere, with all data: "
             "then nothing is lost, and no epoch begins"
         )
     if lost.instead:
-        said.append(lost.instead)
-    return [*said, f"lost: {lost.loss}"]
+        lines.append(lost.instead)
+    return [*lines, f"lost: {lost.loss}"]

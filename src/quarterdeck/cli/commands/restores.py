@@ -136,23 +136,23 @@ def _require_untouched(name: str, *, even_if_others_live: bool) -> None:
 
 def _lines(plan: RestorePlan) -> list[str]:
     """What to know before one consents."""
-    said = built_lines(plan.revision, plan.store, plan.at, plan.proof)
+    lines = built_lines(plan.revision, plan.store, plan.at, plan.proof)
     if plan.lost is None:
-        said.append(
+        lines.append(
             f"lost: everything since epoch {plan.from_epoch} of its etcd ended; the present epoch is {plan.epoch - 1}"
         )
     elif plan.lost:
         first, last = plan.revision + 1, plan.seen
-        said.append(f"lost: etcd revisions {first:,} to {last:,}, and what was written later")
+        lines.append(f"lost: etcd revisions {first:,} to {last:,}, and what was written later")
     else:
-        said.append("lost: nothing that was ever observed, except for writes after the backup")
+        lines.append("lost: nothing that was ever observed, except for writes after the backup")
     if isinstance(plan.losses, QuarterdeckError):
-        said.append(f"which objects are lost is not known: {plan.losses}")
+        lines.append(f"which objects are lost is not known: {plan.losses}")
     else:
-        said.extend(losses_lines(plan.losses))
+        lines.extend(losses_lines(plan.losses))
     if plan.events is not None:
-        said.append(plan.events.words)
-    return said
+        lines.append(plan.events.words)
+    return lines
 
 
 def _result(plan: RestorePlan) -> RestoreResult:

@@ -53,9 +53,9 @@ async def _serve(log_format: LogFormat, network: Isolation, metrics: str) -> Non
     alone = network is Isolation.LOOPBACK
 
     async def inside() -> tuple[str, ...]:
-        told = ("--metrics", "-") if metrics else ()
+        flags = ("--metrics", "-") if metrics else ()
         command = ("serve", "--network", str(Isolation.NETNS), "--log-format", str(log_format))
-        argv = await inside_argv(here(), sys.executable, "-m", "quarterdeck", *command, *told)
+        argv = await inside_argv(here(), sys.executable, "-m", "quarterdeck", *command, *flags)
         return ("env", f"{INSIDE}=1", f"{RESTARTED_BY}=quarterdeck serve", *argv)
 
     try:
@@ -79,10 +79,10 @@ async def _serve(log_format: LogFormat, network: Isolation, metrics: str) -> Non
 
 
 def _parent() -> Parent:
-    """The streams of whoever started this process. From now on nothing else reads or writes them: what it starts has
-    none of its standard input, and says what it says where errors go.
+    """The streams of the process that started this one. From now on nothing else uses them: child processes have no
+    standard input, and their output goes to standard error.
     """
-    found = Parent(asks=os.dup(sys.stdin.fileno()), told=os.dup(sys.stdout.fileno()))
+    found = Parent(asks=os.dup(sys.stdin.fileno()), answers=os.dup(sys.stdout.fileno()))
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, sys.stdin.fileno())
     os.close(nothing)
@@ -139,7 +139,7 @@ class LoggedProgress:
 
 def notify(state: str) -> None:
     """Tell the service manager how this process is (sd_notify(3)): ``READY=1``, ``WATCHDOG=1``, ... Without
-    NOTIFY_SOCKET there is none to be told.
+    NOTIFY_SOCKET there is no service manager.
     """
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address:

@@ -343,5 +343,5 @@ def _tell_drained(planned: Drain, result: DrainResult) -> None:
     if planned.served:
         served = ", ".join(planned.served)
         out.print(f"the load balancers of site {planned.site} go on: clients of {served} may use them")
-    so = f"still there: {', '.join(result.remaining)}" if result.remaining else "cordoned"
-    out.print(f"{planned.what}: {so}")
+    state = f"still there: {', '.join(result.remaining)}" if result.remaining else "cordoned"
+    out.print(f"{planned.what}: {state}")

@@ -86,12 +86,12 @@ def _print(found: Verification) -> None:
 
 def sentence(verdict: SetVerdict) -> str:
     """Such as ``no overlap; 1.3 s without a holder; 14 acts, all under a held lock``."""
-    told = {
+    findings = {
         Judgement.PROVEN: "no overlap",
         Judgement.BROKEN: "overlap" if verdict.overlaps else "acts without a lock",
-        Judgement.UNKNOWN: "cannot be told",
+        Judgement.UNKNOWN: "undecided",
     }
-    parts = [told[verdict.finding]]
+    parts = [findings[verdict.finding]]
     if verdict.overlaps:
         parts.append(_count(len(verdict.overlaps), "time"))
     gaps = verdict.gaps
@@ -120,14 +120,15 @@ def _details(verdict: SetVerdict) -> Iterator[str]:
         yield f"{_clock(overlap.begins)}{length}: {overlap.what}"
     for each in verdict.outside[:_NAMED]:
         after = f", after {each.after} had taken over" if each.after else ""
-        yield f"{_clock(each.act.at)}: {each.act.who} wrote {each.act.object} ({each.act.verb}) without a lock{after}"
+        act = each.act
+        yield f"{_clock(act.at)}: {act.description} wrote {act.object} ({act.verb}) without a lock{after}"
     yield from verdict.unknown
     yield f"clocks of two machines are taken to differ by up to {1000 * verdict.slack:.0f} ms"
 
 
 _COLUMNS: tuple[Column[SetTenure], ...] = (
     Column("lock", lambda row: row.tenure.lock),
-    Column("process", lambda row: row.tenure.who),
+    Column("process", lambda row: row.tenure.description),
     Column("from", lambda row: _clock(row.begins)),
     Column("to", lambda row: _clock(row.ends) if row.ends is not None else "goes on"),
     Column("acts", lambda row: row.acts),

@@ -60,13 +60,13 @@ def _lines() -> Show:
 
 
 def _documents() -> Show:
-    told: dict[str, WatchedStatus] = {}
+    printed: dict[str, WatchedStatus] = {}
 
     def show(seen: tuple[WatchedPlane, ...]) -> None:
         for each in seen:
             document = WatchedStatus(name=each.name, status=each.facts, message=each.trouble or None)
-            if told.get(each.name) != document:
-                told[each.name] = document
+            if printed.get(each.name) != document:
+                printed[each.name] = document
                 plain(document.model_dump_json())
 
     return show

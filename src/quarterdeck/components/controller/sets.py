@@ -57,16 +57,16 @@ def _may_have(manager: ControllerProgram, kubernetes: str, name: str) -> bool:
     return manager is ControllerProgram.CLOUD or has(manager, minor(kubernetes), name)
 
 
-def told_anew(before: ReplicaTemplate, after: ReplicaTemplate) -> frozenset[Component]:
+def changed_managers(before: ReplicaTemplate, after: ReplicaTemplate) -> frozenset[Component]:
     """The managers whose configuration of sets differs between two revisions."""
 
-    def told(template: ReplicaTemplate, manager: ControllerProgram) -> object:
+    def run_by(template: ReplicaTemplate, manager: ControllerProgram) -> object:
         sets = template.controller_sets or ()
         mine = own(sets, manager)
         off = turned_off(sets, manager, template.kubernetes_version)
         return bool(sets), mine and (mine.lock, mine.controllers), off
 
-    return frozenset(each.component for each in ControllerProgram if told(before, each) != told(after, each))
+    return frozenset(each.component for each in ControllerProgram if run_by(before, each) != run_by(after, each))
 
 
 def lock_of(template: ReplicaTemplate, manager: ControllerProgram, controller: str) -> str:
@@ -144,7 +144,7 @@ def _between(start: ReplicaTemplate, goal: ReplicaTemplate) -> Iterator[ReplicaT
 
 
 def _gone(start: ReplicaTemplate, goal: ReplicaTemplate) -> Iterator[ControllerSetTemplate]:
-    """The sets that nothing is said of any more, each with the owner that it comes to have by flags alone."""
+    """The sets that are no longer declared, each with the owner that follows from flags alone."""
     kept = {each.name for each in goal.controller_sets or ()}
     for each in start.controller_sets or ():
         if each.name not in kept:
@@ -152,9 +152,9 @@ def _gone(start: ReplicaTemplate, goal: ReplicaTemplate) -> Iterator[ControllerS
 
 
 def _owner(start: ReplicaTemplate, wanted: ControllerSetTemplate) -> ControllerProgram:
-    """Which manager has run a set: as was said of it, else as flags say. Where both may have, it is the older one."""
-    said = {each.name: each.owner for each in start.controller_sets or ()}
-    return said.get(wanted.name) or _by_flags(start, wanted)
+    """The manager that ran a set: as declared, else as flags say. Where both may have run it, it is the older one."""
+    declared = {each.name: each.owner for each in start.controller_sets or ()}
+    return declared.get(wanted.name) or _by_flags(start, wanted)
 
 
 def _by_flags(template: ReplicaTemplate, one: ControllerSetSpec) -> ControllerProgram:

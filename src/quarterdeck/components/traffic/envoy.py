@@ -59,7 +59,7 @@ class BalancerSettings:
 
     Clients connect to ``address``:``port``. The status listener at ``address``:``status_port`` answers two
     read-only admin paths. Both listen at the ``floating`` addresses as well, whether the machine has them now or
-    not. ``ready_port``: where it tells its own machine, and whoever is on it, how many apiservers it leads to (None:
+    not. ``ready_port``: where it reports, to any process of its own machine, how many apiservers it leads to (None:
     nowhere). ``server_name`` is a DNS name in the serving certificate of every apiserver.
     """
 
@@ -77,7 +77,7 @@ class BalancerSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalancerTls:
-    """The plane's CA (PEM), what the status listener serves with, and whom it answers: the holder of a client
+    """The plane's CA (PEM), what the status listener serves with, and which clients it answers: the holder of a client
     certificate of that CA with the subject ``manager`` (as RFC 4514 writes it).
     """
 

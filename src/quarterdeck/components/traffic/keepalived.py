@@ -25,9 +25,9 @@ _HOLD = PurePosixPath("hold", "now")
 _OLDEST = (2, 1)
 #: Seconds between two advertisements. An edge that says nothing for three of them has lost its addresses to another.
 ADVERTISED_EVERY = 0.5
-#: Priorities: an address is its own edge's first, the others follow in turn. Each weight is added while it holds. Who
-#: has clients keeps the address, so that it goes home only when that cuts nobody; who does not serve gives it to one
-#: who does, and keeps it if nobody does.
+#: Priorities: an address is its own edge's first, the others follow in turn. Each weight is added while its condition
+#: holds. An edge with clients keeps the address, so that it goes home only when that cuts no connection. An edge that
+#: does not serve gives it to one that does, and keeps it if none does.
 OWN, OTHERS = 150, 100
 HAS_CLIENTS, DOES_NOT_SERVE = 70, -140
 #: The same of a promoted address. A machine that is not to have it any more keeps it as long as it serves clients, and
@@ -47,7 +47,7 @@ class Routing:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouterSettings:
     """An edge's part. ``address`` is its machine's own, ``peers`` are those of the site's other edges. ``places`` has
-    each address that goes over with this edge's place in the order of who is to have it (0: it is this edge's own).
+    each address that moves between edges, with this edge's place in its order of edges (0: it is this edge's own).
     """
 
     address: str
@@ -115,9 +115,9 @@ def _unit(name: str, text: str, folder: PurePosixPath, routing: Routing) -> Unit
 
 
 def served_file(folder: PurePosixPath, plane: str, *, ready: int | None, port: int) -> UnitFile:
-    """By which a machine knows what serves a plane on it: at which port its load balancer says how ``ready`` it is
-    (None: an apiserver serves, which does as long as it listens), and which port clients come to. Whoever is connected
-    to another port is no client: its manager looks at it again and again.
+    """The file from which a machine knows how a plane is served on it: the port at which its load balancer reports
+    how ``ready`` it is (None: an apiserver serves, as long as it listens), and the ``port`` of clients. Connections to
+    other ports are not those of clients: the manager's observations make them.
     """
     return UnitFile(folder / _SERVED / plane, f"{'-' if ready is None else ready} {port}\n".encode())
 
@@ -153,25 +153,25 @@ def configuration(settings: RouterSettings) -> str:
     # from the same wire alone, where no router has taken anything off
     peers = _lines("unicast_peer", *(f"{each} min_ttl 255 max_ttl 255" for each in settings.peers))
     spoken = (f"unicast_src_ip {settings.address}", *peers)
-    parts = [_defaults("vrrp_check_unicast_src"), _said("fails", DOES_NOT_SERVE)]
+    parts = [_defaults("vrrp_check_unicast_src"), _tracked_file("fails", DOES_NOT_SERVE)]
     routers = zip(settings.places.items(), router_ids(settings.places), strict=True)
     for number, ((address, place), router) in enumerate(routers, 1):
-        parts.append(_said(f"busy_{number}", HAS_CLIENTS))
+        parts.append(_tracked_file(f"busy_{number}", HAS_CLIENTS))
         parts.append(_instance(number, address, router, priority(place), spoken))
     return "\n".join(parts)
 
 
 def promoted_configuration(settings: PromotedSettings) -> str:
     """keepalived.conf(5) of a machine that may have a promoted address. It speaks to all on the wire: any machine of
-    the site may come to have the address, and whoever has it must hear of that whichever machines it knew.
+    the site may get the address, and its holder must learn of that, whichever machines it knew.
     """
     (router,) = router_ids((settings.address,))
     base = FORMER if settings.place is None else _base(settings.place)
     return "\n".join(
         (
             _defaults(),
-            _said("fails", DOES_NOT_SERVE_ITS_OWN),
-            _said("busy_1", HAS_CLIENTS_OF_ITS_OWN),
+            _tracked_file("fails", DOES_NOT_SERVE_ITS_OWN),
+            _tracked_file("busy_1", HAS_CLIENTS_OF_ITS_OWN),
             _instance(1, settings.address, router, base, (f"mcast_src_ip {settings.own}",)),
         )
     )
@@ -228,7 +228,7 @@ def router_ids(addresses: Iterable[str]) -> tuple[int, ...]:
     return tuple(taken)
 
 
-def _said(name: str, weight: int) -> str:
+def _tracked_file(name: str, weight: int) -> str:
     """A tracked file: 1 while the condition holds, else 0."""
     return _block(f"track_file {name}", f"file @STATE@/{name}", f"weight {weight}")
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from quarterdeck.components.settings import url
 from quarterdeck.components.traffic.envoy import APISERVERS, CLIENTS
@@ -35,28 +35,32 @@ class EnvoyView:
         return f"it has {' '.join(sorted(self.backends)) or 'none'}; healthy {' '.join(sorted(self.healthy)) or 'none'}"
 
 
-class _Socket(BaseModel):
+class _Part(BaseModel):
+    model_config = ConfigDict(defer_build=True)  # built when a load balancer first answers
+
+
+class _Socket(_Part):
     address: str
     port_value: int
 
 
-class _Address(BaseModel):
+class _Address(_Part):
     socket_address: _Socket
 
 
-class _Health(BaseModel):
+class _Health(_Part):
     # Envoy omits a flag when it is false.
     failed_active_health_check: bool = False
     pending_active_hc: bool = False
 
 
-class _Host(BaseModel):
+class _Host(_Part):
     hostname: str
     address: _Address
     health_status: _Health
 
 
-class _ClusterStatus(BaseModel):
+class _ClusterStatus(_Part):
     name: str
     host_statuses: list[_Host] = Field(default_factory=list)
 
@@ -68,16 +72,16 @@ def _only_apiservers(clusters: object) -> object:
     return [each for each in clusters if isinstance(each, dict) and each.get("name") == APISERVERS]
 
 
-class _Clusters(BaseModel):
+class _Clusters(_Part):
     cluster_statuses: Annotated[list[_ClusterStatus], BeforeValidator(_only_apiservers)]
 
 
-class _Stat(BaseModel):
+class _Stat(_Part):
     name: str
     value: int
 
 
-class _Stats(BaseModel):
+class _Stats(_Part):
     stats: list[_Stat]
 
 

@@ -151,15 +151,15 @@ class BalancerCommand:
     """
 
     words: tuple[str, ...]
-    told: bytes | None = None
+    sent: bytes | None = None
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def tell(self, wanted: bytes) -> None:
         """Raises Unavailable when it cannot be run, or fails, TimedOut when it does not end."""
         async with self._lock:
-            if self.told != wanted:
+            if self.sent != wanted:
                 await self._run(wanted)
-                self.told = wanted
+                self.sent = wanted
 
     async def _run(self, wanted: bytes) -> None:
         doing = f"running {self.words[0]}, which configures the load balancer"
@@ -224,7 +224,7 @@ class ExternalBalancer(SeenFromOutside):
                 break
             await asyncio.sleep(_BETWEEN)
         if self.command is not None:
-            self.command.told = None  # it is run again with the next try
+            self.command.sent = None  # it is run again with the next try
             doing = (
                 f"configuring the load balancer at {self.address.ip}:{self.address.port} to send to {_names(backends)}"
             )
@@ -269,13 +269,13 @@ def external_balancer(
 ) -> Mapping[str, ExternalBalancer]:
     """One for each address, by address."""
     at = tuple(BackendAddress(each, port) for each in addresses)
-    told = BalancerCommand(words=command) if command is not None else None
+    runner = BalancerCommand(words=command) if command is not None else None
     return {
         each.ip: ExternalBalancer(
             name=name,
             outside=Outside(address=each, trust=trust, server_name="kubernetes.default.svc"),
             at=at,
-            command=told,
+            command=runner,
         )
         for each in at
     }

@@ -51,8 +51,8 @@ class CoreDns:
         async def write(machine: str) -> None:
             await self.site.write_files(machine, (_record_file(self.hosts[machine], full, wanted, owner),))
 
-        told = await self._on_each(write)
-        await self._until(told, full, wanted, owner)
+        answers = await self._on_each(write)
+        await self._until(answers, full, wanted, owner)
         return None
 
     async def observe(self, name: str) -> DnsRecord | None:
@@ -86,8 +86,8 @@ class CoreDns:
         Raises Unavailable for a machine that does not answer, TimedOut where a server does not answer so in time.
         """
         fulls = [self._below_zone(each) for each in names]
-        seen = await asyncio.gather(*(_said_by(others, each) for each in fulls))
-        known = [(full, *said) for full, said in zip(fulls, seen, strict=True) if said is not None]
+        seen = await asyncio.gather(*(_record_at(others, each) for each in fulls))
+        known = [(full, *record) for full, record in zip(fulls, seen, strict=True) if record is not None]
 
         async def begin(machine: str) -> None:
             settings = self.hosts[machine]
@@ -175,7 +175,7 @@ def _record_file(settings: DnsSettings, full: str, record: DnsRecord, owner: Own
     return record_file(settings, full, record, texts)
 
 
-async def _said_by(servers: Sequence[DnsServer], full: str) -> tuple[DnsRecord, Ownership | None] | None:
+async def _record_at(servers: Sequence[DnsServer], full: str) -> tuple[DnsRecord, Ownership | None] | None:
     """The record of a name, and its owner; None where no server answers, or has it."""
     try:
         seen = await look_at_equals(tuple(servers), full)

@@ -127,12 +127,12 @@ async def look_at_equals(servers: tuple[DnsServer, ...], name: str) -> Sighting:
     """
     answers = await asyncio.gather(*(_ask_equal(each, name) for each in servers))
     each = tuple(zip(servers, answers, strict=True))
-    told = [(server, answer) for server, answer in each if isinstance(answer, tuple)]
+    known = [(server, answer) for server, answer in each if isinstance(answer, tuple)]
     silent = [(server, answer) for server, answer in each if isinstance(answer, Unavailable)]
-    if not told:
+    if not known:
         raise silent[0][1]
-    record, ownership = told[0][1]
-    differ = [(server, answer) for server, answer in told if answer != (record, ownership)]
+    record, ownership = known[0][1]
+    differ = [(server, answer) for server, answer in known if answer != (record, ownership)]
     torn = [f"DNS server {server} gives no answer ({error.seen})" for server, error in silent]
     torn += [f"DNS server {server} has another answer ({_shown(answer)})" for server, (answer, _) in differ]
     return Sighting(
@@ -141,7 +141,7 @@ async def look_at_equals(servers: tuple[DnsServer, ...], name: str) -> Sighting:
         others=tuple(answer for _, (answer, _) in differ if answer != record),
         torn="; ".join(torn),
         uneven=bool(differ),
-        servers=sum(record is None or answer is not None for _, (answer, _) in told),
+        servers=sum(record is None or answer is not None for _, (answer, _) in known),
     )
 
 

@@ -61,7 +61,7 @@ class AddonTask:
         dependencies are waited for, for ``patience`` seconds, and NotApplied is raised when they cannot be applied;
         else they are tried once. ``tell`` gets what is waited for.
         """
-        until, told = self.monotonic() + patience, ""
+        until, reported = self.monotonic() + patience, ""
         while not changed(plane):
             words = await self._tried(plane)
             hopeless = any(each.why and not _waits(each) for each in plane.resource.status.addons)
@@ -70,8 +70,8 @@ class AddonTask:
             error = NotApplied(f"applying the add-ons of plane {plane.name}", words, f"fix that, then {_then(plane)}")
             if hopeless or self.monotonic() >= until:
                 raise error
-            if words != told:
-                told = words
+            if words != reported:
+                reported = words
                 then = f"fix that: the operation fails after {patience:g} s"
                 await tell(Unavailable(f"applying the add-ons of plane {plane.name}", f"waiting: {words}", then))
             await asyncio.sleep(_AGAIN)
@@ -83,8 +83,10 @@ class AddonTask:
             await self.see_to(plane)
         except Unavailable as error:
             return error.seen
-        said = (f"{each.name}: {each.why.removeprefix(_WAITING)}" for each in plane.resource.status.addons if each.why)
-        return "; ".join(said)
+        problems = (
+            f"{each.name}: {each.why.removeprefix(_WAITING)}" for each in plane.resource.status.addons if each.why
+        )
+        return "; ".join(problems)
 
     async def see_to(self, plane: Plane) -> None:
         """Apply changed add-ons, remove unwanted ones, and check the others for drift when it is time to.
@@ -138,10 +140,10 @@ class AddonTask:
         status = plane.resource.status
         if math.isinf(self._looked) or status.addon_manifests != addons.named(self._manifests):
             return False
-        said = {each.name: each for each in status.addons}
+        found = {each.name: each for each in status.addons}
         wanted = {each.name: each.digest for each in self._wanted()}
-        return said.keys() == wanted.keys() and all(
-            said[name].digest == digest and not said[name].why for name, digest in wanted.items()
+        return found.keys() == wanted.keys() and all(
+            found[name].digest == digest and not found[name].why for name, digest in wanted.items()
         )
 
     async def _kept(self, plane: Plane, found: Addons, wanted: AddonContent) -> AddonStatus:
@@ -224,10 +226,10 @@ async def _write_down(plane: Plane, states: tuple[AddonStatus, ...]) -> None:
     before = plane.resource.status.addons
     async with plane.writing:
         await refresh(plane)
-        so = _conditions(plane, states)
-        if (states, so) == (plane.resource.status.addons, plane.resource.status.conditions):
+        conditions = _conditions(plane, states)
+        if (states, conditions) == (plane.resource.status.addons, plane.resource.status.conditions):
             return
-        await write_status(plane, addons=states, conditions=so)
+        await write_status(plane, addons=states, conditions=conditions)
     for each in states:
         if each.why and each not in before:
             kind = EventType.NORMAL if _waits(each) else EventType.WARNING

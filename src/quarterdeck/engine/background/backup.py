@@ -98,7 +98,7 @@ async def record(home: Home, upstream: Upstream, name: str, state: BackupState, 
         writer = ChainWriter(backups.chains, f"{os.getpid()}-{secrets.token_hex(4)}", check, state.now)
         scratch = scratch_folder(home.folder, name)
         upkeep = BackupUpkeep(
-            backups, writer, lambda: followed.plane, scratch=scratch, check=check, now=state.now, told=state
+            backups, writer, lambda: followed.plane, scratch=scratch, check=check, now=state.now, events=state
         )
         recording = _Recording(home, upstream, followed, backups, writer, etcd, scratch, state)
         works = [each for cluster in _clusters(plane) for each in recording.works(cluster)]
@@ -130,8 +130,10 @@ class _Recording:
             standbys=self.followed.standbys if main else tuple,
         )
         spool = Spool(self.scratch / f"spool-{cluster.value}", SPOOL_BYTES)
-        told = self.state if main else BackupState()
-        recorder = Recorder(subject, self.backups.deposit, self.writer, spool, scratch=self.scratch, told=told, now=now)
+        state = self.state if main else BackupState()
+        recorder = Recorder(
+            subject, self.backups.deposit, self.writer, spool, scratch=self.scratch, events=state, now=now
+        )
         yield recorder.run()
         if main:
             yield self._verifier(subject, recorder).run()
@@ -145,7 +147,7 @@ class _Recording:
             writer=self.writer,
             subject=subject,
             renew=recorder.renew,
-            told=self.state,
+            events=self.state,
             now=self.state.now,
         )
 

@@ -30,14 +30,14 @@ _JOINING_AFTER = timedelta(minutes=1)
 
 
 class UpkeepEvents(Protocol):
-    """What is told meanwhile. All return at once."""
+    """The events of the upkeep. All methods return at once."""
 
     def full_taken(self, full: FullBackup, reason: FullReason) -> None:
         """A full backup of the main cluster is part of the backup."""
         ...
 
     def unreadable(self, errors: Sequence[QuarterdeckError]) -> None:
-        """Objects of the backup cannot be read, each for one of these reasons. Told once of each."""
+        """Objects of the backup cannot be read, each for one of these reasons. Each object is reported once."""
         ...
 
 
@@ -53,13 +53,13 @@ class BackupUpkeep:
         scratch: Path,
         check: Check,
         now: Now,
-        told: UpkeepEvents,
+        events: UpkeepEvents,
     ) -> None:
         """``writer`` is shared by all that write the plane's chain; ``plane``: the plane as it is stored now;
         ``scratch``: a folder with room for the whole database.
         """
         self._backups, self._writer, self._plane = backups, writer, plane
-        self._scratch, self._check, self._now, self._told = scratch, check, now, told
+        self._scratch, self._check, self._now, self._events = scratch, check, now, events
         self._swept_at: datetime | None = None
         self._unreadable: set[str] = set()
 
@@ -98,7 +98,7 @@ class BackupUpkeep:
             unreadable = await join(self._writer, backups.deposit, run, backups.keys.identities)
             if unreadable:
                 self._unreadable |= unreadable.keys()
-                self._told.unreadable([*unreadable.values()])
+                self._events.unreadable([*unreadable.values()])
 
     async def _fold(self) -> None:
         """Fold the increments of the newest epoch of each cluster. What cannot be folded is left to the next full
@@ -115,7 +115,7 @@ class BackupUpkeep:
                 full = await fold(self._writer, backups.deposit, cluster, epoch, keys, self._scratch)
             except (Corrupt, PreconditionFailed) as error:
                 self._unreadable.add(newest.stored.name)
-                self._told.unreadable([error])
+                self._events.unreadable([error])
             else:
                 if full is not None and cluster == Cluster.MAIN.value:
-                    self._told.full_taken(full, FullReason.FOLDED)
+                    self._events.full_taken(full, FullReason.FOLDED)

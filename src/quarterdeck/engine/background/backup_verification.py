@@ -62,7 +62,7 @@ class BackupVerifier:
     writer: ChainWriter
     subject: Subject
     renew: Callable[[FullReason], None]
-    told: VerificationEvents
+    events: VerificationEvents
     now: Now
     #: The object of the last full backup when a verification failed: the next one waits for another one.
     _damaged: str | None = None
@@ -76,15 +76,15 @@ class BackupVerifier:
             pause = _COUNTING
             try:
                 chain = await self.writer.read()
-                self.told.stored_now(*_stored(chain))
+                self.events.stored_now(*_stored(chain))
                 if await self._due(chain):
                     await self._verify(chain)
             except Corrupt as error:
                 self._damaged = _last_full(self.writer.chain, self.subject)
-                self.told.damaged(error)
+                self.events.damaged(error)
             except QuarterdeckError as error:
                 if not isinstance(error, Unavailable):
-                    self.told.not_verified(error)
+                    self.events.not_verified(error)
                     pause = _RETRYING
             await asyncio.sleep(pause)
 
@@ -111,7 +111,7 @@ class BackupVerifier:
         self._done = tuple(each for each in found if (each.cluster, each.epoch) == (subject.cluster, subject.epoch))
         self._listed_at = now
         if self._done:
-            self.told.verified(self._done[-1])
+            self.events.verified(self._done[-1])
 
     async def _verify(self, chain: Chain) -> None:
         subject = self.subject
@@ -120,7 +120,7 @@ class BackupVerifier:
         found = await verify_moment(self.home, self.upstream, self.plane(), self.backups, chain, moment, live)
         self._damaged = None
         self._done = (*self._done, found)
-        self.told.verified(found)
+        self.events.verified(found)
         await VerificationStore(self.backups.store, self.backups.folder).prune()
 
 

@@ -52,7 +52,7 @@ class WatchMembers:
     every: float = 30.0
     _last: float = -math.inf
     _handed: float = -math.inf
-    _said: dict[tuple[Cluster, str], MemberTimes] = field(default_factory=dict)
+    _last_times: dict[tuple[Cluster, str], MemberTimes] = field(default_factory=dict)
     _slow: dict[tuple[Cluster, SlowPart], Slow] = field(default_factory=dict)
 
     async def turn(self, plane: Plane, world: World) -> None:
@@ -75,15 +75,15 @@ class WatchMembers:
         """Readings of the healthy members since the last turn."""
         names = {record.name for record in plane.memory.replicas}
         members = {record.name: record for record in plane.memory.replicas if _is_well(world, record, cluster)}
-        said = await all_or_none(partial(plane.etcd.times, metrics_url(each, cluster)) for each in members.values())
+        answers = await all_or_none(partial(plane.etcd.times, metrics_url(each, cluster)) for each in members.values())
         membership = world.of(cluster).membership
         voters = [each.id for each in membership.members if not each.learner] if membership is not None else []
         syncs, trips = dict[str, float](), dict[str, float]()
-        for name, times in zip(members, said, strict=True):
-            before = self._said.get((cluster, name))
+        for name, times in zip(members, answers, strict=True):
+            before = self._last_times.get((cluster, name))
             if times is None:
                 continue
-            self._said[cluster, name] = times
+            self._last_times[cluster, name] = times
             if before is None:
                 continue
             for took, seconds in ((syncs, sync(times, before)), (trips, answered(times, before, voters))):
@@ -140,30 +140,30 @@ async def _tell_disks(
     plane: Plane, read: Mapping[Cluster, Iterable[_Reading]], short: Collection[tuple[str, int]]
 ) -> None:
     """Write the condition, if more than numbers differ."""
-    said = [f"less than {LITTLE // 2**20} MiB are free on {disk}: make room" for disk, _ in short]
-    said += [
+    problems = [f"less than {LITTLE // 2**20} MiB are free on {disk}: make room" for disk, _ in short]
+    problems += [
         f"the disk under {CALLED[cluster]} of {name} is slow: syncs take more than {DISK.slow:g} s"
         for cluster, name in _slow_by(DISK, read)
     ]
-    reason = ConditionReason.DISK_SLOW if said else ConditionReason.HEALTHY
+    reason = ConditionReason.DISK_SLOW if problems else ConditionReason.HEALTHY
     if short:
         reason = (
             ConditionReason.DISK_FULL if min(free for _, free in short) < _NONE else ConditionReason.DISK_NEARLY_FULL
         )
-    await _tell(plane, ConditionType.DISKS_HEALTHY, reason, said)
+    await _tell(plane, ConditionType.DISKS_HEALTHY, reason, problems)
 
 
 async def _tell_links(plane: Plane, read: Mapping[Cluster, Iterable[_Reading]]) -> None:
     """The same for links."""
-    said = [
+    problems = [
         f"the link of {CALLED[cluster]} of {name} is slow: most others answer it after more than {LINK.slow:g} s"
         for cluster, name in _slow_by(LINK, read)
     ]
     await _tell(
-        plane, ConditionType.LINKS_HEALTHY, ConditionReason.LINK_SLOW if said else ConditionReason.HEALTHY, said
+        plane, ConditionType.LINKS_HEALTHY, ConditionReason.LINK_SLOW if problems else ConditionReason.HEALTHY, problems
     )
 
 
-async def _tell(plane: Plane, condition: ConditionType, reason: ConditionReason, said: Collection[str]) -> None:
-    status = ConditionStatus.FALSE if said else ConditionStatus.TRUE
-    await tell_condition(plane, condition, (status, reason, "; ".join(said)))
+async def _tell(plane: Plane, condition: ConditionType, reason: ConditionReason, problems: Collection[str]) -> None:
+    status = ConditionStatus.FALSE if problems else ConditionStatus.TRUE
+    await tell_condition(plane, condition, (status, reason, "; ".join(problems)))

@@ -78,8 +78,8 @@ async def _compare(plane: Plane, world: World, cluster: Cluster) -> None:
     if _disagree(world) and found.same:
         message = f"{CALLED[cluster]} has raised CORRUPT, though all members have the same data at etcd revision"
         disarm = f"'quarterdeck etcd disarm {plane.name}' turns it off"
-        told = Happening(EventReason.ALARM_UNEXPLAINED, f"{message} {found.revision:,}: {disarm}")
-        await plane.store.record(told.event(plane.name, plane.clock()))
+        happening = Happening(EventReason.ALARM_UNEXPLAINED, f"{message} {found.revision:,}: {disarm}")
+        await plane.store.record(happening.event(plane.name, plane.clock()))
     if found.differ:
         why = f"most members have other data at etcd revision {found.revision:,}"
         await plane.check()
@@ -127,7 +127,7 @@ class Tidy:
 
 
 def tidied(seen: View) -> Defragment | TransferLeadership | None:
-    """Whose turn it is to give free room back, who leads last, and not before it has handed over. Pure.
+    """The next member that returns free space. The leader is last, and transfers leadership first. Pure.
 
     All members and apiservers must be well, and nothing else go on; there must be others that serve meanwhile.
     """

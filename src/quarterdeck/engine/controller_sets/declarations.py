@@ -62,10 +62,10 @@ async def listed_by(program: Path) -> Listed | None:
     with tempfile.TemporaryDirectory(prefix="quarterdeck-help-") as folder:
         try:
             by, doing = start(folder=Path(folder), environment=environment), f"reading the flags of {program}"
-            said = await run((str(program), "--help"), doing=doing, deadline=_HELP_DEADLINE, by=by)
+            ended = await run((str(program), "--help"), doing=doing, deadline=_HELP_DEADLINE, by=by)
         except (OSError, TimedOut):
             return None  # a program of another kind: its controllers are unknown
-    return parse_help(said.output) or parse_help(said.errors)
+    return parse_help(ended.output) or parse_help(ended.errors)
 
 
 def admit_sets(wanted: ControlPlane, current: ControlPlane | None, says: Listed | None = None) -> None:
@@ -169,17 +169,17 @@ class _Sets:
             raise InvalidInput(self.doing, f"{seen} {why}", "remove it from the set: no other manager runs it")
         kube = set(names_of(ControllerProgram.KUBE, self.minor))
         if owner is ControllerProgram.KUBE:
-            whose, known = f"kube-controller-manager {self.spec.kubernetes_version}", kube - CLOUDS_ALONE
+            program, known = f"kube-controller-manager {self.spec.kubernetes_version}", kube - CLOUDS_ALONE
         elif self.says is not None:
-            whose, known = f"the program of {_CLOUD}", set(self.says.names)
+            program, known = f"the program of {_CLOUD}", set(self.says.names)
         else:
-            whose, known = (
+            program, known = (
                 f"Kubernetes {self.spec.kubernetes_version}",
                 kube | {*names_of(ControllerProgram.CLOUD, self.minor)},
             )
         nearest = suggested(name, known - {ALWAYS_KUBE})
         next_step = f"did you mean {nearest}?" if nearest else "see what the program's --help lists at --controllers"
-        raise InvalidInput(self.doing, f"{seen} is no controller of {whose}", next_step)
+        raise InvalidInput(self.doing, f"{seen} is no controller of {program}", next_step)
 
     def _would_end(self, manager: ControllerProgram, name: str) -> bool:
         """Whether a manager that does not own it exits when it must turn it off, because it does not know it."""

@@ -43,7 +43,7 @@ async def taken_up(
     """Return when each set's owner holds the lock of the set, or ``changed`` reports a new spec. ``tell`` gets what is
     waited for. Raises NotApplied, which names the present holder of a lock.
     """
-    doing, until, told = f"migrating controllers of plane {plane.name}", monotonic() + PATIENCE, ""
+    doing, until, reported = f"migrating controllers of plane {plane.name}", monotonic() + PATIENCE, ""
     while not changed(plane):
         held = (each for each in await sets_held(plane) if not each.well)
         missing = [
@@ -54,8 +54,8 @@ async def taken_up(
         words = "; ".join(missing)
         if monotonic() >= until:
             raise NotApplied(doing, words, f"fix that, then 'wait {plane.name}', or 'abort {plane.name}'")
-        if words != told and monotonic() >= until - PATIENCE + _TOLD_AFTER:
-            told = words
+        if words != reported and monotonic() >= until - PATIENCE + _TOLD_AFTER:
+            reported = words
             await tell(Unavailable(doing, f"waiting: {words}", f"fix that: the operation fails after {PATIENCE:g} s"))
         await asyncio.sleep(_AGAIN)
         await refresh(plane)

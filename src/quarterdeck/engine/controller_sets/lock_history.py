@@ -68,7 +68,7 @@ class Tenures:
     one, and its holder where only the journal has it.
     """
 
-    told: dict[str, int] = field(default_factory=dict)
+    tokens: dict[str, int] = field(default_factory=dict)
     going: dict[str, SeenLease] = field(default_factory=dict)
     written: dict[str, str] = field(default_factory=dict)
 
@@ -79,7 +79,7 @@ class Tenures:
         for each in sorted(entries, key=lambda entry: entry.id):
             lock, token = str(each.detail["lock"]), each.detail["token"]
             assert isinstance(token, int)
-            found.told[lock] = token
+            found.tokens[lock] = token
             found.written.pop(lock, None)
             # A tenure with an unknown replica is recorded again.
             if each.kind == TAKEN and each.detail.get("replica") != "":
@@ -94,19 +94,19 @@ class Tenures:
         over = self._over(lease)
         if lease.deleted or not lease.holder:
             return over
-        before = self.told.get(lease.name)
-        self.told[lease.name], self.going[lease.name] = lease.transitions, lease
+        before = self.tokens.get(lease.name)
+        self.tokens[lease.name], self.going[lease.name] = lease.transitions, lease
         return (*over, Taken(lease, max(0, lease.transitions - before - 1) if before is not None else 0))
 
     def _goes_on(self, lease: SeenLease) -> bool:
         going = self.going.get(lease.name)
         holder = going.holder if going is not None else self.written.get(lease.name)
-        return lease.holder != "" and lease.holder == holder and lease.transitions == self.told.get(lease.name)
+        return lease.holder != "" and lease.holder == holder and lease.transitions == self.tokens.get(lease.name)
 
     def _over(self, lease: SeenLease) -> tuple[Left, ...]:
         """The end of the present tenure, if there was one and its end was observed."""
         going, holder = self.going.pop(lease.name, None), self.written.pop(lease.name, None)
-        same = lease.transitions == self.told.get(lease.name)
+        same = lease.transitions == self.tokens.get(lease.name)
         released = same and not lease.holder
         if going is not None:
             renewed = max(going.renewed or 0.0, lease.renewed or 0.0) if released else going.renewed

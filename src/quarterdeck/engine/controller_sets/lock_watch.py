@@ -61,7 +61,7 @@ class _News:
     seen: Transition
     at: float
     operation: str
-    who: Holder | None = None
+    holder: Holder | None = None
 
 
 @dataclass(kw_only=True)
@@ -116,7 +116,7 @@ class LockWatch:
                     self._came.set()
 
     async def _journal(self) -> Tenures:
-        """What watchers before this one have told."""
+        """The tenures that earlier watchers recorded."""
         store, name = self.plane.store, self.plane.name
         taken, left = [await store.journal(name, kind=each, limit=_READ) for each in (TAKEN, LEFT)]
         for each in sorted((*taken, *left), key=lambda entry: entry.id):
@@ -133,8 +133,8 @@ class LockWatch:
     async def _ready(self) -> Address | None:
         """An apiserver that is ready; another one than the last, if there is."""
         there = tuple(apiservers(self.plane).values())
-        said = await asyncio.gather(*(self.plane.kube.readyz(each, founded=True) for each in there))
-        ready = [where for where, answer in zip(there, said, strict=True) if answer.ok]
+        answers = await asyncio.gather(*(self.plane.kube.readyz(each, founded=True) for each in there))
+        ready = [where for where, answer in zip(there, answers, strict=True) if answer.ok]
         return min(ready, key=lambda each: each == self._last, default=None)
 
     async def write(self) -> None:
@@ -159,9 +159,9 @@ class LockWatch:
 
     async def _write_next(self) -> None:
         news = self._news[0]
-        who = news.who or await self._who(news.seen)
-        self._news[0] = replace(news, who=who)
-        await self._write(news, who)
+        holder = news.holder or await self._holder_of(news.seen)
+        self._news[0] = replace(news, holder=holder)
+        await self._write(news, holder)
         self._news.popleft()
         self._gone.set()
         self._failures.went_well(_WRITING)
@@ -170,9 +170,9 @@ class LockWatch:
         """Write the remaining observations, without querying the holders."""
         with contextlib.suppress(*MET):  # the next watcher observes the lock and records it
             for each in self._news:
-                await self._write(each, each.who or Holder(manager_of(self.plane, each.seen.lease.manager)))
+                await self._write(each, each.holder or Holder(manager_of(self.plane, each.seen.lease.manager)))
 
-    async def _who(self, seen: Transition) -> Holder:
+    async def _holder_of(self, seen: Transition) -> Holder:
         lock, former = seen.lease.name, self._holders.get(seen.lease.name)
         if isinstance(seen, Taken):
             self._holders[lock] = await taker(self.plane, lock, seen.lease.manager, former)
@@ -181,7 +181,7 @@ class LockWatch:
             self._holders.pop(lock, None)
         return former or Holder(manager_of(self.plane, seen.lease.manager))
 
-    async def _write(self, news: _News, who: Holder) -> None:
+    async def _write(self, news: _News, holder: Holder) -> None:
         seen = news.seen
         await self.plane.check()
         await self.plane.store.append(
@@ -189,22 +189,22 @@ class LockWatch:
                 plane=self.plane.name,
                 time=news.at,
                 kind=TAKEN if isinstance(seen, Taken) else LEFT,
-                text=_words(seen, who),
+                text=_words(seen, holder),
                 operation=news.operation,
-                site=who.site,
-                replica=who.replica,
-                detail={**seen.detail, **(_of(who) if isinstance(seen, Taken) else {})},
+                site=holder.site,
+                replica=holder.replica,
+                detail={**seen.detail, **(_of(holder) if isinstance(seen, Taken) else {})},
             )
         )
 
 
-def _of(who: Holder) -> dict[str, str]:
-    return {"component": who.manager.value if who.manager is not None else "", "replica": who.replica}
+def _of(holder: Holder) -> dict[str, str]:
+    return {"component": holder.manager.value if holder.manager is not None else "", "replica": holder.replica}
 
 
-def _words(seen: Transition, who: Holder) -> str:
+def _words(seen: Transition, holder: Holder) -> str:
     lock = seen.lease.name
     if isinstance(seen, Taken):
         missed = f", after {seen.missed} unobserved holders" if seen.missed else ""
-        return f"{who} took lock {lock}{missed}"
-    return f"{who} released lock {lock}" if seen.released else f"{who} lost lock {lock}"
+        return f"{holder} took lock {lock}{missed}"
+    return f"{holder} released lock {lock}" if seen.released else f"{holder} lost lock {lock}"

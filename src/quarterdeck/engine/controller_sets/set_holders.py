@@ -68,9 +68,9 @@ async def claims(
 ) -> tuple[Holder, ...]:
     """The managers among these, on all replicas, that report to hold a lock."""
     asked = [(each, record) for each in managers for record in plane.memory.replicas]
-    said = await asyncio.gather(*(_leads(plane, record, each, lock) for each, record in asked))
+    answers = await asyncio.gather(*(_leads(plane, record, each, lock) for each, record in asked))
     return tuple(
-        Holder(each, record.name, record.site) for (each, record), leads in zip(asked, said, strict=True) if leads
+        Holder(each, record.name, record.site) for (each, record), leads in zip(asked, answers, strict=True) if leads
     )
 
 
@@ -92,13 +92,13 @@ async def taker(plane: Plane, lock: str, program: str, former: Holder | None) ->
     is the previous holder, and counts only when no other program reports the lock within ``PATIENCE``: a frozen one has
     not noticed yet, and a new one reports it a moment later.
     """
-    said, loop = manager_of(plane, program), asyncio.get_running_loop()
+    named, loop = manager_of(plane, program), asyncio.get_running_loop()
     until = loop.time() + PATIENCE
     while True:
-        found = await claims(plane, lock, ControllerProgram if said is None else (said,))
+        found = await claims(plane, lock, ControllerProgram if named is None else (named,))
         sure = len(found) == 1 and found[0] != former
         if sure or loop.time() >= until:
-            return found[0] if len(found) == 1 else Holder(said)
+            return found[0] if len(found) == 1 else Holder(named)
         await asyncio.sleep(_BETWEEN)
 
 
@@ -138,7 +138,7 @@ class _Held:
     """
 
     lease: SeenLease
-    who: Holder = field(default_factory=Holder)
+    holder: Holder = field(default_factory=Holder)
     claimed: int = 0
     ago: float | None = None
     ahead: float | None = None
@@ -177,20 +177,20 @@ async def _held(plane: Plane, apiserver: Address, server: Holder, lock: str) -> 
     lease = await plane.kube.leader_lease(apiserver, lock)
     if lease is None or not lease.holder:
         return _Held(lease=lease or SeenLease(name=lock, holder="", renewed=None, duration=0.0, resource_version=""))
-    said = manager_of(plane, lease.manager)
-    found = await claims(plane, lock, ControllerProgram if said is None else (said,))
-    who = found[0] if len(found) == 1 else Holder(said)
-    mine, theirs = await asyncio.gather(_offset(plane, who), _offset(plane, server))
+    named = manager_of(plane, lease.manager)
+    found = await claims(plane, lock, ControllerProgram if named is None else (named,))
+    holder = found[0] if len(found) == 1 else Holder(named)
+    mine, theirs = await asyncio.gather(_offset(plane, holder), _offset(plane, server))
     ago = plane.clock() + (mine or 0.0) - lease.renewed if lease.renewed is not None else None
     ahead = mine - theirs if mine is not None and theirs is not None else None
-    return _Held(lease=lease, who=who, claimed=len(found), ago=ago, ahead=ahead)
+    return _Held(lease=lease, holder=holder, claimed=len(found), ago=ago, ahead=ahead)
 
 
-async def _offset(plane: Plane, who: Holder) -> float | None:
+async def _offset(plane: Plane, holder: Holder) -> float | None:
     """Seconds by which the clock of a replica's machine is ahead of this host's; None if unknown."""
-    if not who.replica:
+    if not holder.replica:
         return None
-    record = plane.memory.replica(who.replica)
+    record = plane.memory.replica(holder.replica)
     try:
         return await or_none(plane.site(record.site).measure(record.machine, ClockOffset()))
     except NotFound:
@@ -200,7 +200,7 @@ async def _offset(plane: Plane, who: Holder) -> float | None:
 async def _of(plane: Plane, apiserver: Address, one: ControllerSetSpec, held: Mapping[str, _Held]) -> HeldSet:
     guard = _guard(plane, one, held)
     found = held[guard]
-    lease, who = found.lease, found.who
+    lease, holder = found.lease, found.holder
     runs = not found.free and _runs(plane, one, found)
     against = [*_against(one, found, runs=runs)]
     # The permission that counts is that for its wanted lock.
@@ -210,14 +210,14 @@ async def _of(plane: Plane, apiserver: Address, one: ControllerSetSpec, held: Ma
     return HeldSet(
         declared=one,
         guard=guard,
-        manager=None if found.free else who.manager,
-        replica="" if found.free else who.replica,
+        manager=None if found.free else holder.manager,
+        replica="" if found.free else holder.replica,
         identity="" if found.free else lease.holder,
         since=None if found.free else lease.acquired,
         renewed_ago=found.ago,
         token=lease.transitions,
         why=tuple(against),
-        well=runs and who.manager is one.owner,
+        well=runs and holder.manager is one.owner,
     )
 
 
@@ -229,11 +229,11 @@ def _guard(plane: Plane, one: ControllerSetSpec, held: Mapping[str, _Held]) -> s
 
 def _runs(plane: Plane, one: ControllerSetSpec, held: _Held) -> bool:
     """Whether the holder of a lock runs a set under it, according to its replica's revision."""
-    who = held.who
-    if who.manager is None or not who.replica:
+    holder = held.holder
+    if holder.manager is None or not holder.replica:
         return False
-    template = plane.revisions.template(plane.memory.replica(who.replica).revision)
-    return all(controller_sets.lock_of(template, who.manager, each) == held.lease.name for each in one.controllers)
+    template = plane.revisions.template(plane.memory.replica(holder.replica).revision)
+    return all(controller_sets.lock_of(template, holder.manager, each) == held.lease.name for each in one.controllers)
 
 
 def _wanted(plane: Plane, one: ControllerSetSpec) -> str:
@@ -245,7 +245,7 @@ def _wanted(plane: Plane, one: ControllerSetSpec) -> str:
 
 def _against(one: ControllerSetSpec, held: _Held, *, runs: bool) -> Iterator[str]:
     """The problems with the holder of a set's lock."""
-    lease, who = held.lease, held.who
+    lease, holder = held.lease, held.holder
     if not lease.holder:
         yield f"lock {lease.name} has no holder"
         return
@@ -256,12 +256,12 @@ def _against(one: ControllerSetSpec, held: _Held, *, runs: bool) -> Iterator[str
         yield f"{held.claimed} programs report that they hold lock {lease.name}: one of them was frozen"
     elif not held.claimed:
         yield f"{lease.holder} holds lock {lease.name}, and no manager of this plane reports it"
-    elif who.manager is not one.owner:
+    elif holder.manager is not one.owner:
         then = "a migration is in progress, or is being undone"
-        yield f"{who} holds lock {lease.name}, which belongs to the {one.owner.value}: {then}"
+        yield f"{holder} holds lock {lease.name}, which belongs to the {one.owner.value}: {then}"
     elif not runs:
-        yield f"{who} holds lock {lease.name}, and is not yet configured to run the set"
+        yield f"{holder} holds lock {lease.name}, and is not yet configured to run the set"
     ahead = held.ahead if held.ahead is not None else -(held.ago or 0.0) if (held.ago or 0.0) < 0 else 0.0
     if abs(ahead) > MOST_APART:
         word = "ahead of" if ahead > 0 else "behind"
-        yield f"the clock of {who} is {abs(ahead):.0f} s {word} the apiserver's: set it, and run NTP there"
+        yield f"the clock of {holder} is {abs(ahead):.0f} s {word} the apiserver's: set it, and run NTP there"

@@ -1,1 +1,1 @@
-"""What is told of a plane: events, conditions, the journal, and what becomes of errors."""
+"""Notices about a plane: events, conditions, the journal, and the policy for errors."""

@@ -164,12 +164,12 @@ def _available(world: World) -> _Answer:
     site = world.front if world.fixed else (world.record if world.record_known else world.memory.served_site)
     if site is None:
         return ConditionStatus.FALSE, ConditionReason.NO_NAME, "the plane's name does not resolve"
-    balancer, who = world.balancer(site), "the name" if site == APISERVERS else f"the load balancer at {site}"
+    balancer, door = world.balancer(site), "the name" if site == APISERVERS else f"the load balancer at {site}"
     if balancer.ready:
-        return ConditionStatus.TRUE, ConditionReason.SERVING, f"{who} leads to ready apiservers"
+        return ConditionStatus.TRUE, ConditionReason.SERVING, f"{door} leads to ready apiservers"
     if not balancer.reachable:
-        return ConditionStatus.UNKNOWN, ConditionReason.UNREACHABLE, f"{who} does not answer this process"
-    return ConditionStatus.FALSE, ConditionReason.NO_READY_BACKEND, f"{who} leads to no ready apiserver"
+        return ConditionStatus.UNKNOWN, ConditionReason.UNREACHABLE, f"{door} does not answer this process"
+    return ConditionStatus.FALSE, ConditionReason.NO_READY_BACKEND, f"{door} leads to no ready apiserver"
 
 
 def _reconciling(before: tuple[Condition, ...], plan: Plan, generation: int, paused: str) -> _Answer:
@@ -211,13 +211,13 @@ def _stalled(world: World, asked: Sequence[str]) -> _Answer:
 
 def _alarm(world: World, membership: Membership, etcd: str) -> str:
     """The alarm of etcd, and the replicas whose data differs, if known."""
-    said = f"{etcd} has raised {', '.join(each.strip() for each in membership.alarms)}"
+    sentence = f"{etcd} has raised {', '.join(each.strip() for each in membership.alarms)}"
     differ = [each.name for each in world.memory.replicas if each.differs]
     if CORRUPT not in raised(membership):
-        return said
+        return sentence
     if not differ:
-        return f"{said}: {disarm_corrupt(world)}"
-    return f"{said}: {', '.join(differ)} has other data than most members; {exchanged_after_corrupt(world)}"
+        return f"{sentence}: {disarm_corrupt(world)}"
+    return f"{sentence}: {', '.join(differ)} has other data than most members; {exchanged_after_corrupt(world)}"
 
 
 def _rejected(world: World) -> str:

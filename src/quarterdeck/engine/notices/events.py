@@ -93,7 +93,9 @@ def _then(world: World, alarm: str) -> str:
 def _of_epochs(world: World) -> list[Happening]:
     """Facts about a lost quorum, and about epochs."""
     found = (
-        [Happening(EventReason.QUORUM_LOST, f"the quorum of etcd is lost: {told}")] if (told := advice(world)) else []
+        [Happening(EventReason.QUORUM_LOST, f"the quorum of etcd is lost: {advised}")]
+        if (advised := advice(world))
+        else []
     )
     seed, memory = world.memory.seed, world.memory
     if seed is not None:
@@ -182,7 +184,7 @@ def _of_replica(worlds: _Worlds, record: Replica) -> list[Happening]:
         what = "is off" if fact.machine is MachineState.DOWN else silent
         return [Happening(EventReason.MACHINE_DOWN, f"machine {record.machine} of replica {record.name} {what}")]
     # etcd exits by itself when its member is removed, and is stopped a moment later.
-    told = {MEMBER[cluster] for cluster in Cluster if _ended(worlds[cluster], record)}
+    reported = {MEMBER[cluster] for cluster in Cluster if _ended(worlds[cluster], record)}
     found = [each for cluster, of in worlds.items() for each in _of_data(of, record.name, CALLED[cluster])]
     if fact.why:
         why = f"machine {record.machine} of replica {record.name} is slow to accept quarterdeck's login: {fact.why}"
@@ -193,7 +195,7 @@ def _of_replica(worlds: _Worlds, record: Replica) -> list[Happening]:
             _ends(worlds[Cluster.MAIN], record, component),
         )
         for component, state in fact.units
-        if (state is UnitState.FAILED or component in fact.crash_looping) and component not in told
+        if (state is UnitState.FAILED or component in fact.crash_looping) and component not in reported
     ]
     world = worlds[Cluster.MAIN]
     found += [
@@ -207,16 +209,16 @@ def _of_replica(worlds: _Worlds, record: Replica) -> list[Happening]:
 
 
 def _stands(world: World, record: Replica, component: Component) -> str:
-    said = world.replica(record.name).complaint(component)
-    last = f" new; its last error is: {said}" if said else ""
+    complaint = world.replica(record.name).complaint(component)
+    last = f" new; its last error is: {complaint}" if complaint else ""
     logs = world.command("logs", "--replica", record.name, "--component", component)
     return f"{component} of {record.name} runs, is not ready, and reports nothing{last}: see {logs}"
 
 
 def _ends(world: World, record: Replica, component: Component) -> str:
     why = dict(world.replica(record.name).endings).get(component)
-    so = f"{component} of {record.name} exits repeatedly" + (f": {why}" if why else "")
-    return f"{so}: see 'quarterdeck logs {world.plane_name} --replica {record.name} --component {component}'"
+    message = f"{component} of {record.name} exits repeatedly" + (f": {why}" if why else "")
+    return f"{message}: see 'quarterdeck logs {world.plane_name} --replica {record.name} --component {component}'"
 
 
 def _of_data(world: World, name: str, etcd: str) -> list[Happening]:
@@ -298,8 +300,8 @@ def _of_clients(world: World) -> list[Happening]:
     if not world.record_known and world.record_trouble:
         found.append(Happening(EventReason.NAME_UNKNOWN, f"it is unknown where its name leads: {world.record_trouble}"))
     if world.led_straight and world.elsewhere:
-        told = f"clients cannot reach {', '.join(sorted(world.elsewhere))}, which listen at another port"
-        found.append(Happening(EventReason.PORT_TAKEN, told))
+        message = f"clients cannot reach {', '.join(sorted(world.elsewhere))}, which listen at another port"
+        found.append(Happening(EventReason.PORT_TAKEN, message))
     if world.torn:
         found.append(
             Happening(EventReason.NAME_INCONSISTENT, f"the DNS servers of its name answer differently: {world.torn}")
@@ -319,6 +321,6 @@ def _of_clients(world: World) -> list[Happening]:
         found.append(Happening(EventReason.NAME_RESOLVED, f"its name leads to {where}", EventType.NORMAL))
         # A fixed address exists before anything serves.
         if world.memory.served_site is not None and not world.balancer(world.record).ready:
-            who = "its name" if direct else f"the load balancer of {where}"
-            found.append(Happening(EventReason.NO_BACKENDS, f"{who} leads to no ready apiserver"))
+            door = "its name" if direct else f"the load balancer of {where}"
+            found.append(Happening(EventReason.NO_BACKENDS, f"{door} leads to no ready apiserver"))
     return found

@@ -56,9 +56,9 @@ class Troubles:
     operation: str = ""
     _failures: int = 0
     _met: set[str] = field(default_factory=set)
-    _so: frozenset[Happening] | None = None
-    _untold: list[Happening] = field(default_factory=list)
-    _telling: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _current: frozenset[Happening] | None = None
+    _unrecorded: list[Happening] = field(default_factory=list)
+    _recording: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def pause(self, least: float) -> float:
         """Seconds to wait before the next observation: ``least`` after a success."""
@@ -93,30 +93,30 @@ class Troubles:
 
     async def say_defect(self, doing: str, error: Exception) -> None:
         """Notify the watchers of an unexpected error, which is the cause of the reported one, with its traceback."""
-        told = QuarterdeckError(
+        defect = QuarterdeckError(
             doing, f"{type(error).__name__}: {error}", "this is a bug in quarterdeck: please report it"
         )
-        told.__cause__ = error
-        await self.say(told)
+        defect.__cause__ = error
+        await self.say(defect)
 
     async def tell(self, *happened: Happening) -> None:
         """Record events, with those that could not be recorded earlier. Steps may fail at the same time."""
-        self._untold += happened
-        async with self._telling:
-            while self._untold:
-                await self.store.record(self._untold[0].event(self.plane, self.clock()))
-                self._untold.pop(0)
+        self._unrecorded += happened
+        async with self._recording:
+            while self._unrecorded:
+                await self.store.record(self._unrecorded[0].event(self.plane, self.clock()))
+                self._unrecorded.pop(0)
 
-    async def tell_now(self, so: frozenset[Happening], since: float) -> None:
+    async def tell_now(self, current: frozenset[Happening], since: float) -> None:
         """Record the facts that are new since the last call. A previous driver may have recorded some: facts among the
         plane's events ``since`` it was created are not new.
         """
-        if self._so is None:
+        if self._current is None:
             events = await self.store.events(self.plane)
             recorded = {(each.type, each.reason, each.message) for each in events if each.last >= since}
-            self._so = frozenset(each for each in so if (each.type, each.reason, each.message) in recorded)
-        await self.tell(*(so - self._so))
-        self._so = so
+            self._current = frozenset(each for each in current if (each.type, each.reason, each.message) in recorded)
+        await self.tell(*(current - self._current))
+        self._current = current
 
     async def _write(self, happened: Happening, text: str) -> None:
         """Write to the events and the journal. If the store itself fails, the event is recorded later."""
@@ -153,19 +153,19 @@ class Failures:
 
     troubles: Troubles
     reason: EventReason
-    _told: dict[str, str] = field(default_factory=dict)
+    _reported: dict[str, str] = field(default_factory=dict)
 
     def went_well(self, what: str) -> None:
         """Record a success: the next failure is new."""
-        self._told.pop(what, None)
+        self._reported.pop(what, None)
 
     async def tell(self, what: str, error: Exception, seen: str = "") -> None:
         """Report a failure, with the words ``seen`` if given."""
         known = isinstance(error, MET)
         seen = seen or (str(in_words(error)) if known else f"{type(error).__name__}: {error}")
-        if self._told.get(what) == seen:
+        if self._reported.get(what) == seen:
             return
-        self._told[what] = seen
+        self._reported[what] = seen
         with contextlib.suppress(Unavailable):  # then it is recorded with the next event
             await self.troubles.tell(Happening(self.reason, f"{what}: {seen}"))
         if not known:

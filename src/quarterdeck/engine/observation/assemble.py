@@ -30,11 +30,11 @@ class Dated(Generic[T]):
     """The answer of a source, requested ``at`` a time (seconds on the steady clock). None: it did not answer."""
 
     at: float
-    said: T | None
+    answer: T | None
 
     def by(self, now: float) -> T | None:
         """The answer, if it still counts at a later time."""
-        return self.said if now - self.at <= TOO_OLD else None
+        return self.answer if now - self.at <= TOO_OLD else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,10 +39,12 @@ class WatchClocks:
         measured = (plane.site(site).measure(machine, ClockOffset()) for machine, site in there.items())
         found = zip(there, await asyncio.gather(*map(or_none, measured)), strict=True)
         off = {machine: seconds for machine, seconds in found if seconds is not None and abs(seconds) > MOST_SKEW}
-        said = [f"the clock of machine {each} is off by {off[each]:+.0f} s: set it, and run NTP there" for each in off]
+        problems = [
+            f"the clock of machine {each} is off by {off[each]:+.0f} s: set it, and run NTP there" for each in off
+        ]
         status, reason = (
             (ConditionStatus.FALSE, ConditionReason.CLOCK_SKEW)
-            if said
+            if problems
             else (ConditionStatus.TRUE, ConditionReason.SYNCHRONIZED)
         )
-        await tell_condition(plane, ConditionType.CLOCKS_SYNCHRONIZED, (status, reason, "; ".join(said)))
+        await tell_condition(plane, ConditionType.CLOCKS_SYNCHRONIZED, (status, reason, "; ".join(problems)))

@@ -82,8 +82,8 @@ async def _once(plane: Plane, cluster: Cluster) -> Compared:
     tries = 0
     while True:
         revision = await plane.etcd.revision(urls)
-        said = await asyncio.gather(*(_hash(plane, record, cluster, revision) for record in voters.values()))
-        hashes = dict(zip(voters, said, strict=True))
+        answers = await asyncio.gather(*(_hash(plane, record, cluster, revision) for record in voters.values()))
+        hashes = dict(zip(voters, answers, strict=True))
         tries += 1
         if tries == _TRIES or _comparable(hashes):
             return Compared(cluster=cluster, revision=revision, hashes=_of_one_kind(hashes))

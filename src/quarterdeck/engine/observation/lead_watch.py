@@ -56,10 +56,10 @@ class WatchedLease:
         same = _holder(lease) == _holder(self.lease)
         return replace(new, replica=self.replica, alone=self.alone) if same else new
 
-    def claimed(self, said: Mapping[str, bool | None]) -> WatchedLease:
+    def claimed(self, answers: Mapping[str, bool | None]) -> WatchedLease:
         """The state with the reports of the plane's programs, by replica (None: it does not answer)."""
-        claims = [name for name, holds in said.items() if holds]
-        disowned = bool(said) and all(holds is False for holds in said.values()) and bool(_holder(self.lease))
+        claims = [name for name, holds in answers.items() if holds]
+        disowned = bool(answers) and all(holds is False for holds in answers.values()) and bool(_holder(self.lease))
         alone = (self.read if self.alone is None else self.alone) if disowned else None
         return replace(self, replica=claims[0] if len(claims) == 1 else "", alone=alone)
 

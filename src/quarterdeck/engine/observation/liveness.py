@@ -80,9 +80,9 @@ class Liveness:
                 unit = machine.unit(name) if machine is not None else None
                 if self._runs(record.name, component, unit):
                     asked.append((record, component))
-        ready = {name: each.said.ready if each.said is not None else None for name, each in servers.items()}
+        ready = {name: each.answer.ready if each.answer is not None else None for name, each in servers.items()}
         await asyncio.gather(*(self._ask(*each, ready=ready, memberships=memberships) for each in asked))
-        return self._told(memory)
+        return self._unhealthy(memory)
 
     def _runs(self, name: str, component: Component, unit: UnitStatus | None) -> bool:
         """Whether a program runs; a new process starts a new record. Unobserved programs keep theirs."""
@@ -125,7 +125,7 @@ class Liveness:
         (port,) = CATALOGUE[component].ports
         return await self.plane.kube.healthz(server_address(record, port.name), within=within)
 
-    def _told(self, memory: Memory) -> Mapping[str, UnhealthyPrograms]:
+    def _unhealthy(self, memory: Memory) -> Mapping[str, UnhealthyPrograms]:
         names = {each.name for each in memory.replicas}
         self._known = {key: each for key, each in self._known.items() if key[0] in names}
         now = self.plane.steady()

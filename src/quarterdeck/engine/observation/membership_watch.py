@@ -64,11 +64,11 @@ class MembershipWatch:
             yield Happening(EventReason.LEADER_MOVED, message, EventType.NORMAL)
 
     def _compared(self, cluster: Cluster, before: Membership, now: Membership) -> Iterator[Happening]:
-        for what, of, told in _differences(_by_id(before), _by_id(now)):
+        for what, of, member in _differences(_by_id(before), _by_id(now)):
             mine = {(cluster, what, of.id), (cluster, what, of.replica)} & self._tried
             self._tried -= mine
             if not mine:
-                message = f"{what} of {told} in {CALLED[cluster]} was not done by quarterdeck"
+                message = f"{what} of {member} in {CALLED[cluster]} was not done by quarterdeck"
                 yield Happening(EventReason.MEMBERSHIP_CHANGED, message)
 
 

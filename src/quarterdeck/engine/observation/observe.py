@@ -154,15 +154,15 @@ class Observer:
             self._dated(partial(self._etcd_facts, memory, Cluster.EVENTS)),
             self._dated(partial(see_name, self.plane)),
         )
-        fact = name.said or NameFact(known=False)
+        fact = name.answer or NameFact(known=False)
         lifetime = replace(known, record_ttl=fact.ttl).lifetime + known.settings.drain
         servers, balancers = await asyncio.gather(
             self._servers.observe(memory, sites), self._traffic.observe(names, sites, fact, lifetime)
         )
         crash_looping = self._sites.crash_looping(memory, places, sites)
         endings = await self._sites.endings(memory, places, sites, crash_looping)
-        said = {Cluster.MAIN: etcd.said, Cluster.EVENTS: events.said}
-        memberships = {cluster: facts.membership if facts is not None else None for cluster, facts in said.items()}
+        answers = {Cluster.MAIN: etcd.answer, Cluster.EVENTS: events.answer}
+        memberships = {cluster: facts.membership if facts is not None else None for cluster, facts in answers.items()}
         silent, leading, kubelets_back = await asyncio.gather(
             self._liveness.observe(memory, places, sites, servers, memberships),
             self._leaders.observe(memory, _ready(servers)),
@@ -228,7 +228,7 @@ class Observer:
 
 def _ready(servers: Mapping[str, Dated[ServerFacts]]) -> Mapping[str, bool | None]:
     """Whether the apiservers are ready, for replicas whose machines answer."""
-    return {name: each.said.ready if each.said is not None else None for name, each in servers.items()}
+    return {name: each.answer.ready if each.answer is not None else None for name, each in servers.items()}
 
 
 # The observer of a plane, for its present spec.

@@ -75,17 +75,17 @@ class _Leader:
     term: int
     committed: int
 
-    def is_followed(self, said: _Heard) -> bool:
+    def is_followed(self, heard: _Heard) -> bool:
         """Whether a member answered, and follows it."""
-        return said.status is not None and said.status.leader_id == self.id
+        return heard.status is not None and heard.status.leader_id == self.id
 
-    def heard_of(self, listed: _Listed, said: _Heard) -> int | None:
+    def heard_of(self, listed: _Listed, heard: _Heard) -> int | None:
         """The applied index that a member reports, if it follows this leader, or is joining and does not serve
         yet; None where that is unknown.
         """
-        if said.status is not None:
-            return said.status.raft_applied_index if self.is_followed(said) else None
-        return said.applied if listed.joining else None
+        if heard.status is not None:
+            return heard.status.raft_applied_index if self.is_followed(heard) else None
+        return heard.applied if listed.joining else None
 
 
 @dataclass(kw_only=True)
@@ -134,7 +134,7 @@ class EtcdObserver:
         """The membership without members known to be wrong; and newly found wrong ones."""
         listed = await self._list(memory, wrong)
         heard = await asyncio.gather(*(self._hear(each, wrong) for each in listed))
-        found = {each.replica: foreign(memory, said.status) for each, said in zip(listed, heard, strict=True)}
+        found = {each.replica: foreign(memory, answer.status) for each, answer in zip(listed, heard, strict=True)}
         leader = _leader(listed, heard)
         if leader is None and memory.cluster_id:
             found |= await self._ask_all(memory, wrong)
@@ -152,24 +152,24 @@ class EtcdObserver:
         return {each.name: foreign(memory, status) for each, status in zip(asked, heard, strict=True)}
 
     async def _membership(self, listed: Sequence[_Listed], heard: Sequence[_Heard], leader: _Leader) -> Membership:
-        silent = [each for each, said in zip(listed, heard, strict=True) if not leader.is_followed(said)]
+        silent = [each for each, answer in zip(listed, heard, strict=True) if not leader.is_followed(answer)]
         behind = {
             each.member.id: (each, leader.committed - applied)
-            for each, said in zip(listed, heard, strict=True)
-            if (applied := leader.heard_of(each, said)) is not None and leader.committed - applied > self.lag_bound
+            for each, answer in zip(listed, heard, strict=True)
+            if (applied := leader.heard_of(each, answer)) is not None and leader.committed - applied > self.lag_bound
         }
         asked = behind or any(map(self._matters, silent))
         progress = await self._progress(leader, listed, heard) if asked else None
         await self._pursue(leader, behind, progress)
-        members = tuple(self._fact(each, said, leader, progress) for each, said in zip(listed, heard, strict=True))
+        members = tuple(self._fact(each, answer, leader, progress) for each, answer in zip(listed, heard, strict=True))
         self._silences = {each.member.id: self._silences[each.member.id] for each in silent}
         there = {each.member.id for each in listed}
         self._pursuits = {number: each for number, each in self._pursuits.items() if number in there}
         await self._have_something_owed([each for each in silent if self._matters(each)])
         names = {fact.id: fact.replica for fact in members}
-        complaints = {text for said in heard if said.status for text in said.status.errors}
+        complaints = {text for answer in heard if answer.status for text in answer.status.errors}
         alarms = tuple(sorted(text for text in complaints if _ALARM in text))
-        followed = [said.status for said in heard if said.status is not None and leader.is_followed(said)]
+        followed = [answer.status for answer in heard if answer.status is not None and leader.is_followed(answer)]
         return Membership(
             members=members,
             leader=names.get(leader.id) or None,
@@ -181,8 +181,8 @@ class EtcdObserver:
 
     async def _authenticates(self, leader: _Leader, listed: Sequence[_Listed], heard: Sequence[_Heard]) -> bool:
         """Whether a following member refuses to read keys. Authentication is part of the data, so all have it."""
-        for each, said in zip(listed, heard, strict=True):
-            if each.record is not None and leader.is_followed(said) and not each.member.is_learner:
+        for each, answer in zip(listed, heard, strict=True):
+            if each.record is not None and leader.is_followed(answer) and not each.member.is_learner:
                 url = client_url(each.record, self.cluster)
                 return await or_none(self.plane.etcd.admits(url, within=SOON)) is False
         return False
@@ -214,8 +214,8 @@ class EtcdObserver:
 
     async def _leaderless(self, urls: Sequence[str]) -> bool:
         """Whether members answer, and none of them knows a leader."""
-        said = await all_or_none(partial(self.plane.etcd.status, url, within=SOON) for url in urls)
-        heard = [status for status in said if status is not None]
+        answers = await all_or_none(partial(self.plane.etcd.status, url, within=SOON) for url in urls)
+        heard = [status for status in answers if status is not None]
         return bool(heard) and all(status.leader_id == 0 for status in heard)
 
     async def _hear(self, listed: _Listed, wrong: Mapping[str, str]) -> _Heard:
@@ -236,8 +236,8 @@ class EtcdObserver:
         self, leader: _Leader, listed: Sequence[_Listed], heard: Sequence[_Heard]
     ) -> RaftProgress | None:
         """The leader's progress of all members; None where it does not answer this process itself."""
-        for each, said in zip(listed, heard, strict=True):
-            if each.member.id == leader.id and each.record is not None and said.status is not None:
+        for each, answer in zip(listed, heard, strict=True):
+            if each.member.id == leader.id and each.record is not None and answer.status is not None:
                 progress = await or_none(self.plane.etcd.progress(client_url(each.record, self.cluster)))
                 return progress if progress is not None and progress.leader_id == leader.id else None
         return None
@@ -272,9 +272,9 @@ class EtcdObserver:
             self._weighed[listed.member.id] = now, size
         return size
 
-    def _lagging(self, listed: _Listed, said: _Heard, leader: _Leader, lag: int | None) -> bool | None:
+    def _lagging(self, listed: _Listed, answer: _Heard, leader: _Leader, lag: int | None) -> bool | None:
         """Whether a member is far behind, and does not catch up."""
-        number, heard = listed.member.id, leader.heard_of(listed, said) is not None
+        number, heard = listed.member.id, leader.heard_of(listed, answer) is not None
         if number == leader.id or (heard and lag is not None and lag <= self.lag_bound):
             self._pursuits.pop(number, None)
             self._weighed.pop(number, None)
@@ -295,16 +295,16 @@ class EtcdObserver:
             self._asked = now
             await or_none(self.plane.etcd.alarms(client_urls(self.plane, self.cluster)))
 
-    def _fact(self, listed: _Listed, said: _Heard, leader: _Leader, progress: RaftProgress | None) -> MemberFact:
+    def _fact(self, listed: _Listed, answer: _Heard, leader: _Leader, progress: RaftProgress | None) -> MemberFact:
         member, now = listed.member, self.plane.steady()
         word = _word(member.id, progress)
-        if leader.is_followed(said):
+        if leader.is_followed(answer):
             health = Health.HEALTHY
         else:
-            silence = self._silences.get(member.id, Silence()).after(said.began, said.ended, word)
+            silence = self._silences.get(member.id, Silence()).after(answer.began, answer.ended, word)
             self._silences[member.id] = silence
             health = silence.health
-        has = said.status.raft_applied_index if said.status is not None else said.applied
+        has = answer.status.raft_applied_index if answer.status is not None else answer.applied
         if has is None and word is not None and not listed.joining:
             has = word.match
         lag = None if has is None else max(0, leader.committed - has)
@@ -318,11 +318,11 @@ class EtcdObserver:
             health=health,
             lag=lag,
             published=published,
-            space=self._space(said.status) if said.status is not None else None,
-            revision=said.status.revision if said.status is not None else None,
+            space=self._space(answer.status) if answer.status is not None else None,
+            revision=answer.status.revision if answer.status is not None else None,
             misplaced=listed.misplaced,
             displaced_by=listed.displaced_by,
-            lagging=self._lagging(listed, said, leader, lag),
+            lagging=self._lagging(listed, answer, leader, lag),
         )
 
     def _space(self, status: MemberReport) -> Space:
@@ -348,7 +348,7 @@ def _leader(listed: Sequence[_Listed], heard: Sequence[_Heard]) -> _Leader | Non
     just confirmed the membership, which needs a leader.
     """
     ids = {each.member.id for each in listed}
-    statuses = [said.status for said in heard if said.status is not None and said.status.leader_id in ids]
+    statuses = [answer.status for answer in heard if answer.status is not None and answer.status.leader_id in ids]
     newest = max(statuses, key=lambda status: (status.raft_term, status.is_leader), default=None)
     if newest is None:
         return None

@@ -139,8 +139,8 @@ async def claims(plane: Plane, component: Component, reached: Mapping[Replica, b
         except (NotFound, Unavailable):
             return None
 
-    said = await asyncio.gather(*map(asked, reached))
-    return {record.name: leads for record, leads in zip(reached, said, strict=True)}
+    answers = await asyncio.gather(*map(asked, reached))
+    return {record.name: leads for record, leads in zip(reached, answers, strict=True)}
 
 
 async def _soon(asked: Awaitable[T]) -> T | None:
@@ -172,7 +172,7 @@ async def obstacles(plane: Plane, apiserver: Address, component: Component) -> t
         return ()
     if trial == WriteTrial():
         return await _rights(plane, apiserver, f"system:{component}", lease)
-    return told(trial, await or_none(_webhooks(plane, apiserver)) or (), lease)
+    return obstacles_of(trial, await or_none(_webhooks(plane, apiserver)) or (), lease)
 
 
 async def _rights(plane: Plane, apiserver: Address, user: str, lease: str) -> tuple[Obstacle, ...]:
@@ -184,7 +184,7 @@ async def _rights(plane: Plane, apiserver: Address, user: str, lease: str) -> tu
     return (Obstacle(seen=seen, mend=mend),)
 
 
-def told(trial: WriteTrial, webhooks: Sequence[tuple[LeaseWebhook, str]], lease: str) -> tuple[Obstacle, ...]:
+def obstacles_of(trial: WriteTrial, webhooks: Sequence[tuple[LeaseWebhook, str]], lease: str) -> tuple[Obstacle, ...]:
     """The obstacles from a trial write and the webhooks that are called for it. ``webhooks``: each with its add-on
     ("": none). Pure.
     """

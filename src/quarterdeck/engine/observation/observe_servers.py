@@ -30,20 +30,20 @@ class Loads:
     """
 
     plane: Plane
-    _said: dict[str, str | None] = field(default_factory=dict)
+    _digests: dict[str, str | None] = field(default_factory=dict)
 
     async def of(self, memory: Memory, record: Replica, *, ready: bool | None) -> frozenset[str] | None:
         """The revisions that match an apiserver's loaded files; None if it is not queried, or does not report them."""
         if self.plane.guard is None or not ready:
-            self._said.pop(record.name, None)  # it may start with other files
+            self._digests.pop(record.name, None)  # it may start with other files
             return None
         own = self._hash(record.revision)
         if own is None:
             return None
-        if self._said.get(record.name) != own or self._may_change(memory, record):
-            self._said[record.name] = await or_none(self.plane.kube.loaded(apiserver_address(record)))
-        said = self._said[record.name]
-        return None if said is None else frozenset(each for each in self._known() if self._hash(each) == said)
+        if self._digests.get(record.name) != own or self._may_change(memory, record):
+            self._digests[record.name] = await or_none(self.plane.kube.loaded(apiserver_address(record)))
+        digest = self._digests[record.name]
+        return None if digest is None else frozenset(each for each in self._known() if self._hash(each) == digest)
 
     def given(self, record: Replica) -> tuple[frozenset[str], frozenset[str]]:
         """The revisions whose files a running replica was given: lately, and so long ago that it will not load them."""

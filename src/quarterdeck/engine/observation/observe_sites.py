@@ -116,7 +116,7 @@ class SitesObserver:
 
 def machine_of(record: Replica, sites: SeenSites) -> MachineFacts | None:
     """The machine of a replica, if it reported its units."""
-    site = sites[record.site].said
+    site = sites[record.site].answer
     machine = site.machine(record.machine) if site is not None else None
     return machine if machine is not None and machine.units is not None else None
 

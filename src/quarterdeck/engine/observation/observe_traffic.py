@@ -72,7 +72,7 @@ class TrafficObserver:
         """One observation of each. ``lifetime``: seconds for which clients may keep using an address at most."""
         at = self.plane.steady()
         asked = [site for site in names if site in self.plane.balancers]
-        found = await asyncio.gather(*(self._looks(site, sites[site].said) for site in asked))
+        found = await asyncio.gather(*(self._looks(site, sites[site].answer) for site in asked))
         judged = {
             site: self.edges.judged(looks, name.handed_out, lifetime, at)
             for site, looks in zip(asked, found, strict=True)

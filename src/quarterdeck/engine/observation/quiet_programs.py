@@ -158,9 +158,9 @@ def _of_member(record: Replica, membership: Membership | None) -> str:
 
 def _of_server(seen: Dated[ServerFacts] | None) -> tuple[str, str]:
     """The progress of an apiserver that is not ready, and its failing checks; "" for a ready one."""
-    if seen is None or seen.said is None or seen.said.ready:
+    if seen is None or seen.answer is None or seen.answer.ready:
         return "", ""
-    return seen.said.unready or "not ready", seen.said.unready
+    return seen.answer.unready or "not ready", seen.answer.unready
 
 
 def _plain(text: str) -> str:

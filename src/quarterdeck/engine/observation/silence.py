@@ -16,8 +16,8 @@ from quarterdeck.model.membership import Health
 GRACE = 8.0
 #: Observations that must have failed as well: one is an accident.
 LOOKS = 3
-#: Seconds that the time between two looks counts for at most, since nobody looked; and after which all begins anew: the
-#: observer itself was frozen, or its host slept.
+#: The longest time between two looks that counts, in seconds, since nothing was observed meanwhile. After a longer one
+#: all silences start again: the observer itself was frozen, or its host slept.
 PAUSE = 2.5
 AWAY = 15.0
 #: Seconds that one look may take. What took longer tells of the observer, not of the member: its deadline is 3 s.

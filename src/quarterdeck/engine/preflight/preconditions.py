@@ -122,12 +122,12 @@ def _ill_events(world: World, condemned: Collection[str]) -> str:
 def _unknown_members(world: World) -> Finding | None:
     """The refusal where etcd lists members that belong to no replica; None where it does not."""
     found = {cluster: strays(world.of(cluster)) for cluster in Cluster}
-    told = [f"member {each.description} of {CALLED[cluster]}" for cluster in Cluster for each in found[cluster]]
-    if not told:
+    named = [f"member {each.description} of {CALLED[cluster]}" for cluster in Cluster for each in found[cluster]]
+    if not named:
         return None
     first = next(each for of in found.values() for each in of)
     remove = f"'quarterdeck etcd remove-member {world.plane_name} {first.id:x}'"
-    return refuse("health", f"{', '.join(told)} belongs to no replica", remove)
+    return refuse("health", f"{', '.join(named)} belongs to no replica", remove)
 
 
 async def versions(move: Move) -> Finding:

@@ -115,8 +115,8 @@ async def _room(site: SitePort, machines: Sequence[Machine]) -> int:
 
 async def statuses(plane: Plane) -> list[MemberReport]:
     """The reports of the members that answer."""
-    said = await all_or_none(partial(plane.etcd.status, url) for url in client_urls(plane))
-    return [status for status in said if status is not None]
+    answers = await all_or_none(partial(plane.etcd.status, url) for url in client_urls(plane))
+    return [status for status in answers if status is not None]
 
 
 def _mib(size: int) -> str:

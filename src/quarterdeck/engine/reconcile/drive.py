@@ -310,8 +310,10 @@ class Engine:
                 await operations.finish(self.home.store, operation, phase, str(error), self.requester, error=kind)
             async with plane.writing:
                 generation = plane.resource.metadata.generation
-                so = stalled(plane.resource.status.conditions, str(error), generation=generation, now=plane.clock())
-                await write_status(plane, conditions=so, observed_generation=generation)
+                conditions = stalled(
+                    plane.resource.status.conditions, str(error), generation=generation, now=plane.clock()
+                )
+                await write_status(plane, conditions=conditions, observed_generation=generation)
         except QuarterdeckError as again:
             error.add_note(str(again))
 

@@ -54,7 +54,7 @@ class Keeper:
     clock: Callable[[], float] = time.monotonic
     news: int = 0
     _poked: asyncio.Event = field(default_factory=asyncio.Event)
-    _told: str = ""
+    _logged: str = ""
 
     def poke(self, *, news: bool = False) -> None:
         """The stored plane has changed; ``news``: something else on which it depends has changed."""
@@ -140,11 +140,11 @@ class Keeper:
 
     def _tell(self, trouble: str, **facts: object) -> None:
         """Log a trouble once, and its end."""
-        if trouble and trouble != self._told:
+        if trouble and trouble != self._logged:
             self.log.warning(trouble, plane=self.plane, **facts)
-        elif self._told and not trouble:
+        elif self._logged and not trouble:
             self.log.info("it is managed again", plane=self.plane)
-        self._told = trouble
+        self._logged = trouble
 
 
 @dataclass(frozen=True, kw_only=True)

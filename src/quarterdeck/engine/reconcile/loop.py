@@ -178,7 +178,7 @@ class Driver:
             await remember(self.plane, notes)
             for step in notes:
                 await self._journal(step, EntryOutcome.NOTED, {})
-            await self.troubles.tell(*(told for step in notes if (told := event_of(step)) is not None))
+            await self.troubles.tell(*(happening for step in notes if (happening := event_of(step)) is not None))
 
     async def _tell(self, world: World, plan: Plan, paused: str = "") -> None:
         """Write the conditions that changed; changes of messages alone at most every two seconds. A deleted plane of
@@ -192,16 +192,16 @@ class Driver:
             resource = self.plane.resource
             before, generation = resource.status.conditions, resource.metadata.generation
             now = self.plane.clock()
-            so = judged(before, world, plan, asked=asked, generation=generation, now=now, paused=paused)
-            if turned(before, so) or (reworded(before, so) and (late or plan.done)):
-                await write_status(self.plane, conditions=so, observed_generation=generation)
+            conditions = judged(before, world, plan, asked=asked, generation=generation, now=now, paused=paused)
+            if turned(before, conditions) or (reworded(before, conditions) and (late or plan.done)):
+                await write_status(self.plane, conditions=conditions, observed_generation=generation)
                 self._worded = self.monotonic()
 
     async def _sample(self, world: World, plan: Plan) -> None:
         await self.troubles.watch(lambda watcher: watcher.observed(world, plan))
-        so = happenings(world)
+        current = happenings(world)
         created = self.plane.resource.metadata.creation_timestamp
-        await self.troubles.tell_now(so, created.timestamp() if created is not None else 0.0)
+        await self.troubles.tell_now(current, created.timestamp() if created is not None else 0.0)
         await self.troubles.tell(*self._membership.news(world))
         seen = self._timeline.news(world, self.monotonic())
         if seen is not None:

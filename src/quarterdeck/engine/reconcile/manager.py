@@ -99,12 +99,12 @@ class PlaneManager:
 
     async def _stand_by(self, name: str) -> None:
         """Return when there is no manager. The first of several standby managers holds a lease for that."""
-        store, told, first = self.engine.home.store, "", None
+        store, logged, first = self.engine.home.store, "", None
         async with contextlib.AsyncExitStack() as stack:
             while (held := await store.lease(name)) is not None:
-                if held.holder != told:
-                    told = held.holder
-                    self.log.info("standing by", network=str(self.network), serving=told)
+                if held.holder != logged:
+                    logged = held.holder
+                    self.log.info("standing by", network=str(self.network), serving=logged)
                 if first is not None:
                     await first.check()
                 else:

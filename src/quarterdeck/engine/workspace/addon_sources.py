@@ -102,5 +102,5 @@ async def _rendered(plane: ControlPlane, addon: Addon, chart: Chart) -> str:
 
 
 def _last_words(done: ProcessResult) -> str:
-    said = " ".join((done.errors or done.output).split())
-    return (said or f"exit code {done.code}")[-_LAST_WORDS:]
+    words = " ".join((done.errors or done.output).split())
+    return (words or f"exit code {done.code}")[-_LAST_WORDS:]

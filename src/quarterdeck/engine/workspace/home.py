@@ -33,7 +33,7 @@ from quarterdeck.http import Http
 from quarterdeck.model.capabilities import Capability
 from quarterdeck.model.components import Component
 from quarterdeck.model.units import Fence, Machine, MachineRole
-from quarterdeck.progress import Progress, SilentProgress, Telling
+from quarterdeck.progress import Progress, SilentProgress, TransferListener
 from quarterdeck.sites.port import Floats, LedFromOutside, SitePort
 from quarterdeck.stores.key_seal import Key
 from quarterdeck.stores.lease import LeaseGuard
@@ -50,7 +50,7 @@ class Home:
     sites: OpenSites = field(init=False)
 
     def __post_init__(self) -> None:
-        self.sites = OpenSites(self.folder, telling=Telling(progress=self.progress, event=self._sends))
+        self.sites = OpenSites(self.folder, listener=TransferListener(progress=self.progress, event=self._sends))
 
     @classmethod
     async def open(cls, folder: Path, *, key: Key | None = None, progress: Progress | None = None) -> Home:
@@ -71,7 +71,7 @@ class Home:
             await self.store.close()
 
     async def _sends(self, plane: str, words: str) -> None:
-        """See ``Telling``: for observers in other processes."""
+        """See ``TransferListener``: for observers in other processes."""
         now, reason = time.time(), EventReason.SENDS_PROGRAM.value
         await self.store.record(
             Event(plane=plane, type=EventType.NORMAL, reason=reason, message=words, first=now, last=now)

@@ -26,7 +26,6 @@ from quarterdeck.engine.workspace.places import site_as_known
 from quarterdeck.errors import Conflict, InvalidInput, NotFound
 from quarterdeck.input_files import UnreadableFileError, read_text
 from quarterdeck.stores.port import Lease, Store, amend
-from quarterdeck.yaml_text.streams import first_document
 
 
 async def wanted(store: Store, plane: ControlPlane) -> ReplicaRevision:
@@ -140,6 +139,8 @@ def audit_wanted(plane: ControlPlane) -> AuditTemplate:
 
 
 def _policy(name: str, wanted: Audit) -> str:
+    from quarterdeck.yaml_text.streams import first_document  # for planes with an audit policy of their own
+
     path = Path(wanted.policy_file)
     try:
         text = read_text(path, _LARGEST)

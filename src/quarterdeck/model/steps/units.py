@@ -160,9 +160,7 @@ class NoteProven(Note):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryRevision(Note):
-    """Record that a rejected first revision is tried again: whoever drives the plane again may have removed the
-    cause.
-    """
+    """Record that a rejected first revision is tried again: its cause may be gone."""
 
     kind: ClassVar[str] = "retry-revision"
     shown: ClassVar[bool] = True
@@ -181,7 +179,7 @@ class RetryRevision(Note):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RejectRevision(Step):
     """Reject a revision, because a program of a replica with it does not run: all replicas go back to the previous one.
-    ``runs``: it runs, but is never ready. ``said``: why it exited, or its last error, in its own words, once its
+    ``runs``: it runs, but is never ready. ``complaint``: why it exited, or its last error, in its own words, once its
     machine was queried.
     """
 
@@ -191,7 +189,7 @@ class RejectRevision(Step):
     replica: str
     component: Component
     runs: bool = False
-    said: str = ""
+    complaint: str = ""
 
     @property
     @override
@@ -200,5 +198,5 @@ class RejectRevision(Step):
 
     @override
     def remembered(self, memory: Memory, now: float) -> Memory:
-        why = ": ".join(filter(None, (self.why, self.said)))
+        why = ": ".join(filter(None, (self.why, self.complaint)))
         return replace(memory, rejected=Rejection(revision=self.revision, why=why))

@@ -304,8 +304,10 @@ def _late(view: View) -> list[Replica]:
 
 def _silent(view: View, record: Replica) -> str:
     member = view.member(record)
-    said = "and the leader of its cluster gets no answer from it" if member is not None else "and it was never a member"
-    return f"machine {record.machine} does not answer, {said}"
+    finding = (
+        "and the leader of its cluster gets no answer from it" if member is not None else "and it was never a member"
+    )
+    return f"machine {record.machine} does not answer, {finding}"
 
 
 def _condemn(view: View, record: Replica) -> Condemn:

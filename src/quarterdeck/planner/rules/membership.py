@@ -236,10 +236,10 @@ def promote(view: View) -> RuleOutcome:
 
 def _behind(view: View, record: Replica) -> Wait:
     member = view.member(record)
-    who = f"{'learner' if member is None or member.learner else 'voter'} {record.name}"
+    name = f"{'learner' if member is None or member.learner else 'voter'} {record.name}"
     if member is None or member.lag is None or member.health is not Health.HEALTHY:
-        return next_steps.member(view.world, record, view.etcd, f"{who} to join")
-    what = f"{who} to catch up: {member.lag:,} entries behind"
+        return next_steps.member(view.world, record, view.etcd, f"{name} to join")
+    what = f"{name} to catch up: {member.lag:,} entries behind"
     return next_steps.member(view.world, record, view.etcd, what)
 
 

@@ -68,7 +68,7 @@ def begin(view: View) -> RuleOutcome:
     record = world.memory.replica(best.replica)
     step = BeginEpoch(
         site="",
-        why=f"the quorum is lost, and {best.replica} has the most of the written data: {_told(left)}",
+        why=f"the quorum is lost, and {best.replica} has the most of the written data: {_positions(left)}",
         epoch=world.memory.epoch + 1,
         origin=SurvivorOrigin(replica=best.replica, others=left.words[1:]),
         founder=f"{record.site}-{world.memory.next_ordinal}",
@@ -112,7 +112,7 @@ def withdraw(view: View) -> RuleOutcome:
     return RuleOutcome((step,))
 
 
-def _told(left: Survivors) -> str:
+def _positions(left: Survivors) -> str:
     return ", ".join(
         f"{word.replica} has applied {word.applied:,} of {word.committed:,} entries (term {word.term})"
         for word in left.words
@@ -177,7 +177,7 @@ def advice(world: World) -> str:
         counted += f": waiting for {wait}"
     if instead:
         counted += f"; {instead}"
-    if back := may_return(view(others), left, said=True):
+    if back := may_return(view(others), left, confirmed=True):
         names = ", ".join(each.replica for each in back)
         return f"{counted}; then the volumes of {names} are attached to other machines, and no data is lost"
     return f"{counted}; a new epoch would lose {loss(world.memory, left.best)}"

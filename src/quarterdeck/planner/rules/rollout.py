@@ -186,7 +186,7 @@ def reject(view: View) -> RuleOutcome:
                 revision=view.revision,
                 replica=record.name,
                 component=component,
-                said=world.replica(record.name).complaint(component) or "",
+                complaint=world.replica(record.name).complaint(component) or "",
                 runs=not ends_by_itself(world, record, component),
             )
             return RuleOutcome((step,))

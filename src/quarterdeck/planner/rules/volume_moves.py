@@ -134,13 +134,13 @@ def reattach_quorum(view: View) -> RuleOutcome:
     return RuleOutcome(waiting=(why_not,)) if why_not is not None else RuleOutcome(steps)
 
 
-def may_return(view: View, left: Survivors, *, said: bool = False) -> tuple[AttachVolumes, ...]:
+def may_return(view: View, left: Survivors, *, confirmed: bool = False) -> tuple[AttachVolumes, ...]:
     """The steps that bring a lost quorum back with members of dead machines; empty where they are not enough.
-    ``said``: as if a person had confirmed that those that do not answer are gone.
+    ``confirmed``: as if a person had confirmed that those that do not answer are gone.
     """
     lacking = quorum(len(left.fates)) - len(left.of(VoterFate.ALIVE))
     gone, found = left.of(VoterFate.DEAD), list[AttachVolumes]()
-    if said or not left.others_may_live or _asked(view.world, even_if_others_live=True):
+    if confirmed or not left.others_may_live or _asked(view.world, even_if_others_live=True):
         gone += left.of(VoterFate.CUT_OFF)
     for name in gone:
         record = next((each for each in view.world.memory.replicas if each.name == name), None)

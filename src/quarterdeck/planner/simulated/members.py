@@ -101,7 +101,7 @@ def found(truth: AnyTruth) -> AnyTruth:
 
 
 QUOTA = 100
-#: What is in use is told as of the last write.
+#: The space in use is that after the last write.
 _SIZES = {Fill.ROOM: (50, 40), Fill.FREE: (95, 95), Fill.HISTORY: (95, 95), Fill.DATA: (95, 95)}
 
 
@@ -124,7 +124,7 @@ def _upkept(truth: Truth, step: Compact | Defragment | Disarm) -> Truth:
         raise RefusedError("etcd asks for a user")
     match step:
         case Compact():
-            # Who does not follow now does so by the log when it is back.
+            # A member that does not follow now catches up from the log when it is back.
             for name, each in truth.members.items():
                 if each.fill is Fill.HISTORY:
                     truth = _with(truth, name, Fill.FREE)

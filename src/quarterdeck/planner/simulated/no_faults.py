@@ -66,7 +66,7 @@ class NoFaults:
         """Whether the load balancer that is wanted at a site runs."""
         return True
 
-    def with_second_told(self, site: str, backends: frozenset[str] | None) -> tuple[Self, bool]:
+    def with_second_notified(self, site: str, backends: frozenset[str] | None) -> tuple[Self, bool]:
         """The same truth once the other edge of a site, if there is one that answers, was given backends, or (None) its
         load balancer was stopped; and whether there is.
         """

@@ -81,7 +81,7 @@ def _machine_state(machine: SimMachine, unreachable: frozenset[str]) -> MachineS
 
 def _membership(truth: Truth) -> Membership | None:
     """What the leader says, if it can be asked. A member is down only when neither it answers, nor has the leader heard
-    of it for a while; who only does not answer the manager is unreachable.
+    of it for a while; one that only does not answer the manager is unreachable.
     """
     if not truth.tells_members:
         return None
@@ -193,8 +193,8 @@ def _loaded(truth: Truth, record: Replica) -> frozenset[str] | None:
 
 
 def _differs(truth: Truth, change: ReplicaChange) -> bool:
-    anew = truth.programs.with_dependents(change.restart)
-    return change.exchange or Component.APISERVER in anew | change.reload
+    restarted = truth.programs.with_dependents(change.restart)
+    return change.exchange or Component.APISERVER in restarted | change.reload
 
 
 def _without_its_data(truth: Truth, record: Replica, replica: SimReplica) -> frozenset[Component]:

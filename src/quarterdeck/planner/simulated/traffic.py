@@ -27,9 +27,9 @@ def named(truth: Truth, step: SetRecord | LeadTo | RemoveRecord) -> Truth:
 def balanced(truth: Truth, step: SetBackends | StopBalancer) -> Truth:
     """Give a load balancer other backends, or remove it. Raises RefusedError."""
     backends = frozenset(step.backends) if isinstance(step, SetBackends) else None
-    truth, told = truth.with_second_told(step.site, backends)
+    truth, answered = truth.with_second_notified(step.site, backends)
     if not truth.edge_answers(step.site):
-        if told:
+        if answered:
             return truth
         raise RefusedError(f"the machine of the load balancer at {step.site} does not answer")
     balancers, checked = dict(truth.balancers), dict(truth.checked)

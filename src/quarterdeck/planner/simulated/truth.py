@@ -182,8 +182,8 @@ class Truth(NoFaults):
 
     @cached_property
     def tells_members(self) -> bool:
-        """Whether the manager can read who is a member: who leads answers it; or somebody who follows, where a member
-        leads that no record names.
+        """Whether the manager can read the membership: from the leader; or from a follower, where the leader is a
+        member that no record names.
         """
         if self.elected is None or self.is_mute(ETCD):
             return False

@@ -153,7 +153,7 @@ def _uses(pid: int, inodes: frozenset[Inode]) -> bool:
 
 
 def _writes(pid: int, inodes: frozenset[Inode]) -> bool:
-    """Whether a process outside the machines writes to them: not one of another user, whom the folder keeps out."""
+    """Whether a process outside the machines writes to them: the folder keeps other users out."""
     try:
         return any(each in inodes and _for_writing(pid, number) for number, each in _open(pid))
     except PermissionError:

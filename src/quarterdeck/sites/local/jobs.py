@@ -25,7 +25,7 @@ async def run_job(where: LocalMachine, job: Job) -> JobResult:
     process = await where.launch(*argv, env={**dict(job.env), JOB: mark}, stderr=asyncio.subprocess.STDOUT)
     try:
         async with asyncio.timeout(job.deadline):
-            said, cut = await _last(process, job.most_output)
+            output, cut = await _last(process, job.most_output)
             code = await process.wait()
     except TimeoutError:
         doing = f"running job {job.name} on machine {where.name}"
@@ -33,19 +33,19 @@ async def run_job(where: LocalMachine, job: Job) -> JobResult:
     finally:
         # To its end, whatever else is cancelled.
         await asyncio.shield(asyncio.ensure_future(_ended(process, mark)))
-    return JobResult(exit_code=code, output=said.decode(errors="replace"), cut=cut)
+    return JobResult(exit_code=code, output=output.decode(errors="replace"), cut=cut)
 
 
 async def _last(process: asyncio.subprocess.Process, most: int) -> tuple[bytes, bool]:
     """The last part of its output, and whether it was longer."""
     assert process.stdout is not None
-    said, cut = bytearray(), False
+    output, cut = bytearray(), False
     while piece := await process.stdout.read(_PIECE):
-        said += piece
-        if len(said) > most:
-            del said[: len(said) - most]
+        output += piece
+        if len(output) > most:
+            del output[: len(output) - most]
             cut = True
-    return bytes(said), cut
+    return bytes(output), cut
 
 
 async def _ended(process: asyncio.subprocess.Process, mark: str) -> None:
@@ -83,9 +83,9 @@ else:
 
 async def round_trip(where: LocalMachine, to: RoundTrip) -> float:
     """See ``measures.RoundTrip``."""
-    said = await where.inside(sys.executable, "-I", "-S", "-c", _ROUND_TRIP, to.address, str(to.port))
+    printed = await where.inside(sys.executable, "-I", "-S", "-c", _ROUND_TRIP, to.address, str(to.port))
     try:
-        return float(said)
+        return float(printed)
     except ValueError:
         doing = f"measuring the round trip from machine {where.name} to {to.address}:{to.port}"
-        raise Unavailable(doing, f"nothing answers there: {said.strip()}") from None
+        raise Unavailable(doing, f"nothing answers there: {printed.strip()}") from None

@@ -66,14 +66,14 @@ def freeze_all(mark: str, variable: str = MARK) -> None:
     vfork(2), for a child that was stopped.
     """
     deadline = time.monotonic() + DEADLINE
-    told: set[ProcessId] = set()
+    signalled: set[ProcessId] = set()
     while moving := tuple(
         each
         for each in processes_of(mark, variable)
-        if each.state not in "Tt" and not (each.state == "D" and each.identity in told)
+        if each.state not in "Tt" and not (each.state == "D" and each.identity in signalled)
     ):
         _signal(moving, signal.SIGSTOP)
-        told |= {each.identity for each in moving}
+        signalled |= {each.identity for each in moving}
         _pause(deadline, "freezing a machine", moving)
 
 

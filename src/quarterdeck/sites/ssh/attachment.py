@@ -108,11 +108,11 @@ class SshAttaching(SshHosts):
         if not await self.command(doing, storage_class, "attach", name, here):
             await self._disclaimed(doing, root, name, here)
             return None
-        said = await self._ask(here, "settle", root, name, doing=doing, deadline=QUICK)
+        answer = await self._ask(here, "settle", root, name, doing=doing, deadline=QUICK)
         self._seen_classes[here.name, name] = storage_class.name
         if answers and there is not here:
             await self._disclaimed(doing, root, name, there)
-        return read_volumes(doing, said)[0]
+        return read_volumes(doing, answer)[0]
 
     async def _released(self, doing: str, root: str, name: str, here: SshHost, there: SshHost) -> None:
         """Nothing starts with it any more at its former host."""
@@ -188,9 +188,9 @@ class SshAttaching(SshHosts):
                 with suppress(QuarterdeckError):  # its output says why it was not created
                     await self._disclaimed(doing, root, name, host)
                 raise
-            said = await self._ask(host, "settle", root, name, doing=doing, deadline=QUICK)
+            answer = await self._ask(host, "settle", root, name, doing=doing, deadline=QUICK)
         self._seen_classes[host.name, name] = storage_class.name
-        return read_volumes(doing, said)[0]
+        return read_volumes(doing, answer)[0]
 
     async def _delete_attached(self, host: SshHost, name: str) -> None:
         """Delete the content of a volume, and detach it, if the host has it or a claim of it."""
@@ -235,8 +235,8 @@ class SshAttaching(SshHosts):
         return True
 
     async def _volume(self, doing: str, host: SshHost, name: str) -> Volume:
-        said = await self._ask(host, "volumes", *self._roots(host), doing=doing, deadline=QUICK)
-        return next(each for each in read_volumes(doing, said) if each.name == name)
+        answer = await self._ask(host, "volumes", *self._roots(host), doing=doing, deadline=QUICK)
+        return next(each for each in read_volumes(doing, answer) if each.name == name)
 
     async def _stands_of(self, doing: str, name: str, needed: SshHost) -> Mapping[str, Stands | None]:
         """What each host has of that name; None for one that does not answer, unless it is the ``needed`` one. A claim
@@ -272,7 +272,7 @@ class SshAttaching(SshHosts):
 
     async def _held_at(self, doing: str, name: str, host: SshHost) -> Mapping[str, tuple[VolumeState, int]]:
         """The same, each with the start of its claim."""
-        said = await self._ask(host, "where", name, *self._roots(host), doing=doing, deadline=QUICK)
-        with parsing(f"{doing}, on host {host.name}", said) as text:
+        answer = await self._ask(host, "where", name, *self._roots(host), doing=doing, deadline=QUICK)
+        with parsing(f"{doing}, on host {host.name}", answer) as text:
             rows = (line.split() for line in text.splitlines())
             return {storage_class: (VolumeState(stand), int(*since or ("0",))) for storage_class, stand, *since in rows}

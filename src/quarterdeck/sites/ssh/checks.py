@@ -90,8 +90,8 @@ def _rights(host: SshHost, facts: HostFacts) -> Iterator[Finding]:
     if facts.rights == "no-sudo":
         yield _refuse("sudo", "sudo is not installed, and the user is not root", bootstrap)
     elif facts.rights == "none":
-        said = f": its output: {facts.refused}" if facts.refused else ""
-        seen = f"the user is not root, and sudo does not run what is needed without a password{said}"
+        output = f": its output: {facts.refused}" if facts.refused else ""
+        seen = f"the user is not root, and sudo does not run what is needed without a password{output}"
         yield _refuse("sudo", seen, bootstrap)
     elif facts.rights == "script" and facts.script not in ("", _answer_of_ours()):
         seen = (

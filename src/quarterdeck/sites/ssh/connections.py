@@ -208,8 +208,8 @@ class HostConnection:
 
     async def allow(self, doing: str, words: tuple[str, ...]) -> None:
         """Allow volumes below these paths of the host, and these addresses of its edge."""
-        said = await self.ask("allowed", *words, doing=doing, deadline=_ALLOWING)
-        missing = said.decode(errors="replace").split()
+        answer = await self.ask("allowed", *words, doing=doing, deadline=_ALLOWING)
+        missing = answer.decode(errors="replace").split()
         if not missing:
             return
         assert self._link is not None

@@ -89,7 +89,7 @@ class Reachability:
 
 
 @dataclass(slots=True)
-class _Said:
+class _ParsedOutput:
     """Lines of a host, sorted: ``words`` of those that come once, by their key."""
 
     words: dict[str, list[str]] = field(default_factory=dict)
@@ -117,8 +117,8 @@ class _Said:
             case "sync", [name, *times]:
                 syncs = tuple(float(each) for each in times if each)
                 self.classes[name] = replace(self.classes[name], syncs=syncs)
-            case "unwritable", [name, *said]:
-                self.classes[name] = replace(self.classes[name], unwritable=" ".join(said))
+            case "unwritable", [name, *words]:
+                self.classes[name] = replace(self.classes[name], unwritable=" ".join(words))
             case _:
                 self.words[key] = words
 
@@ -132,13 +132,13 @@ class _Said:
         return int(word) if word else None
 
 
-def read_facts(doing: str, said: str, before: float, after: float) -> HostFacts:
+def read_facts(doing: str, output: str, before: float, after: float) -> HostFacts:
     """The output of a host (check/facts.sh), requested and received at these times of this host's clock. Raises
     Corrupt.
     """
-    found, line = _Said(), ""
+    found, line = _ParsedOutput(), ""
     try:
-        for line in said.splitlines():
+        for line in output.splitlines():
             found.take(line)
         return HostFacts(
             rights=found.first("rights") or "none",
@@ -183,14 +183,14 @@ def read_listening(lines: Iterable[str]) -> tuple[tuple[int, ...], Mapping[int, 
     return tuple(listens), refused
 
 
-def read_ways(doing: str, said: str) -> Mapping[str, Reachability]:
+def read_ways(doing: str, output: str) -> Mapping[str, Reachability]:
     """The results of connecting from a host to others (check/connect.sh), by their name. Raises Corrupt."""
     ports: dict[str, dict[int, str]] = {}
     trips: dict[str, float] = {}
     bulk: dict[str, bool] = {}
     line = ""
     try:
-        for line in said.splitlines():
+        for line in output.splitlines():
             match line.split("\t"):
                 case ["open", name, port, since, until]:
                     ports.setdefault(name, {})[int(port)] = "open"
@@ -232,12 +232,12 @@ _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy", "ftp_proxy")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileFailure:
-    """A failed action. ``how``: ``write`` or ``execute``; ``what``: for which files; ``said``: the host's error."""
+    """A failed action. ``how``: ``write`` or ``execute``; ``what``: for which files; ``error``: the host's error."""
 
     how: str
     folder: str
     what: str
-    said: str
+    error: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,15 +251,15 @@ class TrialFacts:
     enforcing: bool = False
 
 
-def read_trials(said: str) -> TrialFacts:
+def read_trials(output: str) -> TrialFacts:
     """The output of a host (check/trial.sh). Lines of other parts of the check are ignored."""
     failures: list[FileFailure] = []
     names: list[str] = []
     enforcing = False
-    for line in said.splitlines():
+    for line in output.splitlines():
         match line.split("\t"):
             case ["trial", how, folder, what, *words]:
-                failures.append(FileFailure(how=how, folder=folder, what=what, said=" ".join(words).strip()))
+                failures.append(FileFailure(how=how, folder=folder, what=what, error=" ".join(words).strip()))
             case ["environment", name]:
                 names.append(name)
             case ["selinux", state]:
@@ -273,7 +273,7 @@ def judge_trials(host: SshHost, trials: TrialFacts) -> Iterator[HostFinding]:
     """The failed actions of a host, and the effect of its settings on programs of planes."""
     for each in trials.failures:
         verb = "written" if each.how == "write" else "executed"
-        seen = f"{each.what} in {each.folder} cannot be {verb}: {each.said}"
+        seen = f"{each.what} in {each.folder} cannot be {verb}: {each.error}"
         yield HostFinding(host.name, Finding("files", Verdict.REFUSE, seen, _advice(each, trials)))
     if trials.environment:
         proxies = [each for each in trials.environment if each.lower() in _PROXIES]
@@ -293,7 +293,7 @@ def judge_trials(host: SshHost, trials: TrialFacts) -> Iterator[HostFinding]:
 
 
 def _advice(failure: FileFailure, trials: TrialFacts) -> str:
-    words = failure.said.lower()
+    words = failure.error.lower()
     if "read-only" in words:
         return f"remount the file system of {failure.folder} writable: 'mount -o remount,rw', and /etc/fstab"
     if failure.how == "write":

@@ -58,12 +58,12 @@ class SshFaults(SshHosts, Faults):
     async def _begin(self, fault: Fault, seconds: float, doing: str) -> None:
         """The host undoes it when this session ends, or its time is over."""
         host, before = self.host(fault.machine), self._made.get(fault.machine)
-        roots, said = self._roots(host), json.dumps(asdict(fault)).encode()
+        roots, body = self._roots(host), json.dumps(asdict(fault)).encode()
         words = (str(fault.kind), str(math.ceil(seconds)), fault.unit or "-", fault.volume or "-", *roots)
         self._made[fault.machine] = Made(fault, None)
         try:
             with needs_well(doing):
-                await self._with_faults(host, "fault", *words, doing=doing, body=said)
+                await self._with_faults(host, "fault", *words, doing=doing, body=body)
         except QuarterdeckError:  # nothing was done: an earlier fault is still ours to undo
             if before is not None:
                 self._made[fault.machine] = before
@@ -89,11 +89,11 @@ class SshFaults(SshHosts, Faults):
         """See Faults: those of hosts that answer."""
         doing = f"reading the faults at site {self.name}"
         hosts = self._settings.hosts
-        said = await asyncio.gather(
+        answers = await asyncio.gather(
             *(self._ask(each, "faults", doing=doing, deadline=QUICK) for each in hosts), return_exceptions=True
         )
         found: list[Fault] = []
-        for host, each in zip(hosts, said, strict=True):
+        for host, each in zip(hosts, answers, strict=True):
             if isinstance(each, bytes) and each:
                 found.append(_fault(f"{doing}, on host {host.name}", each))
             elif isinstance(each, BaseException) and not isinstance(each, (Unavailable, PreconditionFailed)):
@@ -101,7 +101,7 @@ class SshFaults(SshHosts, Faults):
         return tuple(found)
 
 
-def _fault(doing: str, said: bytes) -> Fault:
-    with parsing(doing, said) as text:
+def _fault(doing: str, answer: bytes) -> Fault:
+    with parsing(doing, answer) as text:
         read = json.loads(text)
         return Fault(**{**read, "kind": FaultKind(read["kind"])})

@@ -119,8 +119,8 @@ class SshHosts(SeatingSite[HostMachine, SshStorageClass], FaultySite[HostMachine
         try:
             words = ("look", below or "-", *self._roots(host))
             await self._try_to_allow(host, doing)
-            said = await self._asked(host, *words, doing=doing, deadline=_AGAIN if quick else _LOOK)
-            look = read_look(doing, said)
+            answer = await self._asked(host, *words, doing=doing, deadline=_AGAIN if quick else _LOOK)
+            look = read_look(doing, answer)
         except (Unavailable, PreconditionFailed, Corrupt) as error:
             self._why[host.name] = error.seen
             return None

@@ -55,13 +55,13 @@ _PIECES = Path(__file__).with_name("check")
 #: that a session and the installation of its script need. The part of check/*.sh comes as the first word.
 _TRY_RIGHTS = f"""\
 piece=$1; shift
-told() {{  # RIGHTS, WHAT SUDO SAID
+report() {{  # RIGHTS, OUTPUT OF SUDO
   printf 'rights\\t%s\\n' "$1"
   [ -z "${{2:-}}" ] || printf 'refused\\t%s\\n' "$(printf %s "$2" | tr '\\n\\t' '; ')"
 }}
 as_user() {{ command -v bash > /dev/null || exit 0; exec bash -c "$piece" check "$@"; }}
-if [ "$(id -u)" = 0 ]; then told root; as_user "$@"; fi
-if ! command -v sudo > /dev/null; then told no-sudo; as_user "$@"; fi
+if [ "$(id -u)" = 0 ]; then report root; as_user "$@"; fi
+if ! command -v sudo > /dev/null; then report no-sudo; as_user "$@"; fi
 began=$(date +%s%N)
 why=$(sudo -n {INSTALLED} serve - - 2>&1 < /dev/null) && serves=yes || serves=no
 printf 'sudo\\t%s\\n' "$(( ($(date +%s%N) - began) / 1000000 ))"
@@ -71,11 +71,11 @@ case $serves:$why in
 esac
 root=$(sudo -n /bin/sh -c '/usr/bin/env true && echo as-root' 2>&1 < /dev/null) || :
 case $serves:$root in
-  no:*as-root*) told none "$why"; as_user "$@" ;;
-  *:*as-root*) told sudo; s="sudo -n" ;;
-  yes:*) told script; printf 'script\\t%s\\n' "$(printf '%s' "$why" | tail -n 1)"; as_user "$@" ;;
-  no:*) told none "$why"; as_user "$@" ;;
-  *) told none "$root"; as_user "$@" ;;
+  no:*as-root*) report none "$why"; as_user "$@" ;;
+  *:*as-root*) report sudo; s="sudo -n" ;;
+  yes:*) report script; printf 'script\\t%s\\n' "$(printf '%s' "$why" | tail -n 1)"; as_user "$@" ;;
+  no:*) report none "$why"; as_user "$@" ;;
+  *) report none "$root"; as_user "$@" ;;
 esac
 exec $s /bin/sh -c 'command -v bash > /dev/null || exit 0; exec bash -c "$@"' sh "$piece" check "$@"
 """
@@ -227,13 +227,13 @@ async def _listener(
     except (Unavailable, PreconditionFailed):  # the connections that are tried next report that it is lost
         yield (), {}
         return
-    said: list[str] = []
+    lines: list[str] = []
     with suppress(TimeoutError, asyncio.IncompleteReadError, asyncssh.Error, OSError):
         async with asyncio.timeout(_LISTENING):
-            while "tried" not in said:
-                said.append((await shell.readuntil(b"\n")).decode(errors="replace").strip())
+            while "tried" not in lines:
+                lines.append((await shell.readuntil(b"\n")).decode(errors="replace").strip())
     try:
-        yield read_listening(said)
+        yield read_listening(lines)
     finally:
         with suppress(TimeoutError, asyncssh.Error, OSError):
             shell.process.stdin.write_eof()
@@ -263,10 +263,10 @@ async def _ways(
         except QuarterdeckError as error:
             return HostFinding(source.host.name, Finding("network", Verdict.REFUSE, error.seen, error.next_step))
 
-    said = await asyncio.gather(*map(ask, reached))
+    answers = await asyncio.gather(*map(ask, reached))
     ways: dict[tuple[str, str], Reachability] = {}
-    failed = [each for each in said if isinstance(each, HostFinding)]
-    for source, each in zip(reached, said, strict=True):
+    failed = [each for each in answers if isinstance(each, HostFinding)]
+    for source, each in zip(reached, answers, strict=True):
         if not isinstance(each, HostFinding):
             ways |= {(source.host.name, target): way for target, way in each.items()}
     return ways, failed

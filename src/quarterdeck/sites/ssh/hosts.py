@@ -72,8 +72,8 @@ async def run_command(doing: str, argv: Sequence[str], asked: VolumeRequest, *, 
     except OSError as error:
         raise Unavailable(doing, f"{words[0]} cannot be run ({error.strerror or error})") from error
     if ended.code not in (0, NO_SUCH_VOLUME):
-        said = last_reason(ended.errors) or last_reason(ended.output) or "it printed nothing"
-        raise Unavailable(doing, f"{words[0]} {ended.how}: {said}")
+        reason = last_reason(ended.errors) or last_reason(ended.output) or "it printed nothing"
+        raise Unavailable(doing, f"{words[0]} {ended.how}: {reason}")
     return ended.code == 0
 
 

@@ -40,11 +40,11 @@ class Identified:
         return f"host {self.host.name}{f' of site {self.site}' if self.site else ''}"
 
 
-def read_identity(doing: str, said: str, shown_key: str = "") -> Identity:
+def read_identity(doing: str, output: str, shown_key: str = "") -> Identity:
     """The output of a host (check/identity.sh). ``shown_key``: the host key that it presented, in base64. Raises
     Corrupt.
     """
-    lines = [line.partition("\t") for line in said.splitlines()]
+    lines = [line.partition("\t") for line in output.splitlines()]
 
     def of(key: str) -> list[str]:
         return [word for name, _, word in lines if name == key and word]

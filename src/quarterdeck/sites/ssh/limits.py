@@ -52,10 +52,10 @@ async def require_instances(site: SshHosts, settings: SshSettings, doing: str, r
 
     async def opened(host: SshHost, count: int) -> int | None:
         try:
-            said = await site.ask(host.machine(host.roles[0]), "instances", str(count), doing=doing)
+            answer = await site.ask(host.machine(host.roles[0]), "instances", str(count), doing=doing)
         except (Unavailable, PreconditionFailed):  # nothing is placed on a host that does not answer
             return None
-        with parsing(doing, said) as text:
+        with parsing(doing, answer) as text:
             return int(text)
 
     silent: list[str] = []

@@ -189,11 +189,11 @@ def _unreached(login: Login, error: Exception) -> Unavailable:
     return Unavailable(doing, seen, f"check the output of 'ssh {login.host}'")
 
 
-def _strange(login: Login, configuration: ClientConfiguration, client: LoginClient, said: str) -> PreconditionFailed:
+def _strange(login: Login, configuration: ClientConfiguration, client: LoginClient, seen: str) -> PreconditionFailed:
     """The error for a host whose key is not the known one, or is unknown."""
     doing = "connecting"
     if not client.unknown:
-        return PreconditionFailed(doing, said, f"check the output of 'ssh {login.host}'")
+        return PreconditionFailed(doing, seen, f"check the output of 'ssh {login.host}'")
     host, addr, port, key = client.unknown[-1]
     print_of = key.get_fingerprint()
     named = host if port == 22 else f"[{host}]:{port}"  # as known_hosts writes it
@@ -221,15 +221,15 @@ def _knows(file: Path, host: str, addr: str, port: int) -> bool:
     return bool(keys or revoked)
 
 
-def _denied(login: Login, configuration: ClientConfiguration, said: str) -> PreconditionFailed:
+def _denied(login: Login, configuration: ClientConfiguration, answer: str) -> PreconditionFailed:
     locked = [str(each) for each in _own_keys(configuration) if _is_locked(each)]
     agent = bool(os.environ.get("SSH_AUTH_SOCK"))
     if locked and not agent:
         return _locked(locked[0], "no agent has it")
     user = login.user or configuration.options.get("username") or ""
-    who = f"user {user}" if user else "the user"
+    owner = f"user {user}" if user else "the user"
     step = f"check that 'ssh {login.host}' prompts for nothing; it must accept the agent, or a key without a passphrase"
-    return PreconditionFailed("logging in", f"no key of {who} is accepted ({said})", step)
+    return PreconditionFailed("logging in", f"no key of {owner} is accepted ({answer})", step)
 
 
 def _locked(key: str, why: str) -> PreconditionFailed:

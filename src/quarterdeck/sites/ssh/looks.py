@@ -29,7 +29,7 @@ class HostLook:
         return tuple(unit for name, unit in self.units if name == machine)
 
 
-def read_look(doing: str, said: bytes) -> HostLook:
+def read_look(doing: str, answer: bytes) -> HostLook:
     """The output of a host. Raises Corrupt."""
     units: list[tuple[str, UnitStatus]] = []
     volumes: list[VolumeFacts] = []
@@ -38,7 +38,7 @@ def read_look(doing: str, said: bytes) -> HostLook:
     claims: dict[str, int] = {}
     line = ""
     try:
-        for line in said.decode().splitlines():
+        for line in answer.decode().splitlines():
             kind, *fields = line.split("\t")
             match kind:
                 case "unit":
@@ -59,7 +59,7 @@ def read_look(doing: str, said: bytes) -> HostLook:
                 case _:
                     raise ValueError(line)
     except ValueError as error:
-        raise not_parsed(doing, line or said.decode(errors="replace"), error) from error
+        raise not_parsed(doing, line or answer.decode(errors="replace"), error) from error
     return HostLook(units=tuple(units), volumes=tuple(volumes), away=tuple(away), state=state, claims=claims)
 
 
@@ -88,9 +88,9 @@ def _unit(fields: Sequence[str]) -> tuple[str, UnitStatus]:
     )
 
 
-def read_volumes(doing: str, said: bytes) -> tuple[Volume, ...]:
+def read_volumes(doing: str, answer: bytes) -> tuple[Volume, ...]:
     """Volumes with their sizes. Raises Corrupt."""
-    with parsing(doing, said) as text:
+    with parsing(doing, answer) as text:
         return tuple(map(_volume, text.splitlines()))
 
 

@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.model.units import Origin, Program
-from quarterdeck.progress import Telling
+from quarterdeck.progress import TransferListener
 from quarterdeck.sites.ssh.sending import PART_DEADLINE, Addressee, Deliveries, FileSender, Parcel, come_of, compressed
 
 PROGRAMS = PurePosixPath("/var/lib/quarterdeck/programs")
@@ -86,7 +86,7 @@ class Sender:
     """
 
     origins: Callable[[Path], Origin | None] = lambda _file: None
-    telling: Telling = field(default_factory=Telling)
+    listener: TransferListener = field(default_factory=TransferListener)
     clock: Callable[[], float] = time.monotonic
     files: FileSender = field(init=False)
     _digests: dict[tuple[str, int, int], str] = field(default_factory=dict)
@@ -94,7 +94,7 @@ class Sender:
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def __post_init__(self) -> None:
-        self.files = FileSender(Deliveries(self.telling.progress), self.clock)
+        self.files = FileSender(Deliveries(self.listener.progress), self.clock)
 
     async def install(self, errand: Errand, *, fetch: bool = False) -> PurePosixPath:
         """Install a file of this host on that one; ``fetch``: it downloads released ones. Raises Unavailable."""
@@ -144,7 +144,7 @@ class Sender:
 
     async def _announce(self, errand: Errand, words: str) -> None:
         if errand.plane:
-            await self.telling.event(errand.plane, words)
+            await self.listener.event(errand.plane, words)
 
     async def digest(self, doing: str, file: Path) -> str:
         """The SHA-256 of a file of this host. Raises Unavailable."""
@@ -169,8 +169,8 @@ class Sender:
 
 async def _come(errand: Errand, words: tuple[str, ...]) -> int | None:
     """How many bytes of a compressed program have arrived; None where it is complete."""
-    said = await errand.to.at.ask("program", *words, doing=errand.doing, deadline=PART_DEADLINE)
-    return come_of(errand.doing, said)
+    answer = await errand.to.at.ask("program", *words, doing=errand.doing, deadline=PART_DEADLINE)
+    return come_of(errand.doing, answer)
 
 
 def _pack(file: Path, packing: str) -> _Packed:

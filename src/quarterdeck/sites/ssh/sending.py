@@ -1,4 +1,4 @@
-"""Sending a file to a host: in parts, resumed where the last attempt ended, and told of as it arrives."""
+"""Sending a file to a host: in parts, resumed where the last attempt ended, with its progress."""
 
 from __future__ import annotations
 
@@ -186,9 +186,9 @@ class FileSender:
         return True
 
 
-def come_of(doing: str, said: bytes) -> int | None:
+def come_of(doing: str, answer: bytes) -> int | None:
     """A host's answer to what has arrived: a number of bytes, or None for "there". Raises Corrupt."""
-    with parsing(doing, said) as text:
+    with parsing(doing, answer) as text:
         return None if text.strip() == "there" else int(text)
 
 

@@ -87,7 +87,7 @@ class Session:
         try:
             self._send(sent)
             async with asyncio.timeout(deadline):
-                code, said = await answered
+                code, answer = await answered
         except TimeoutError:
             self._missed = time.monotonic()
             await self._cancel(number, cancels)
@@ -98,10 +98,10 @@ class Session:
         finally:
             self._waiting.pop(number, None)
         if code < 0:
-            raise Unavailable(doing, said.decode())
+            raise Unavailable(doing, answer.decode())
         if code:
-            raise wire.refusal(doing, code, said.decode(errors="replace"))
-        return said
+            raise wire.refusal(doing, code, answer.decode(errors="replace"))
+        return answer
 
     def _unanswered(self, doing: str, deadline: float, kind: type[Unavailable]) -> Unavailable:
         heard = last_words(self._noise) if self._noise else ""
@@ -137,11 +137,11 @@ class Session:
         try:
             pieces: defaultdict[int, bytes] = defaultdict(bytes)
             while True:
-                said = await self._read.readuntil(b"\n")
+                received = await self._read.readuntil(b"\n")
                 try:
-                    line = wire.answer(said)
+                    line = wire.answer(received)
                 except ValueError:  # a program that the login shell left behind prints there as well
-                    self._noise = said[-_KEPT:].decode(errors="replace").strip() or self._noise
+                    self._noise = received[-_KEPT:].decode(errors="replace").strip() or self._noise
                     continue
                 if not 0 < line.id <= self._number:
                     continue

@@ -59,11 +59,11 @@ class ScriptResult:
 
 @dataclass(eq=False)
 class Shell:
-    """A script that runs on a host. ``who``: its user, for people."""
+    """A script that runs on a host. ``user``: its user, for people."""
 
     process: asyncssh.SSHClientProcess[bytes]
     marker: bytes
-    who: str
+    user: str
     forced: str = ""
     _ahead: bytearray = field(default_factory=bytearray)
     _noise: bytearray = field(default_factory=bytearray)
@@ -87,20 +87,22 @@ class Shell:
                 await asyncio.wait((self._draining,))
         except TimeoutError:
             self._keep_noise(self._ahead)
-            seen = f"user {self.who} is logged in, but the shell has not run a command within {STARTING:.0f} s"
-            raise Unavailable(doing, f"{seen}{self.said()}", "find out what its login shell waits for") from None
+            seen = f"user {self.user} is logged in, but the shell has not run a command within {STARTING:.0f} s"
+            raise Unavailable(doing, f"{seen}{self.last_output()}", "find out what its login shell waits for") from None
         code = self.process.returncode
         if was_cut(code):
-            raise Unavailable(doing, f"the session was cut before it ran a command{self.said()}")
+            raise Unavailable(doing, f"the session was cut before it ran a command{self.last_output()}")
         if self.forced:
-            seen = f"sshd runs a forced command for this key in place of quarterdeck's ({self.forced}){self.said()}"
+            seen = (
+                f"sshd runs a forced command for this key in place of quarterdeck's ({self.forced}){self.last_output()}"
+            )
             raise PreconditionFailed(doing, seen, "use a key whose line in authorized_keys has no command=")
-        seen = f"the login shell of user {self.who}, or a ForceCommand, ended with {code} and ran no command"
+        seen = f"the login shell of user {self.user}, or a ForceCommand, ended with {code} and ran no command"
         step = (
-            f"see 'getent passwd {self.who}' and ForceCommand in sshd_config there; the user needs a shell such as "
+            f"see 'getent passwd {self.user}' and ForceCommand in sshd_config there; the user needs a shell such as "
             "/bin/sh"
         )
-        raise PreconditionFailed(doing, f"{seen}{self.said()}", step)
+        raise PreconditionFailed(doing, f"{seen}{self.last_output()}", step)
 
     async def _marked(self) -> bool:
         """Read up to the marker; whether it came."""
@@ -117,9 +119,11 @@ class Shell:
             self._keep_noise(self._ahead[:-kept])
             del self._ahead[:-kept]
             if read > MOST_NOISE:
-                seen = f"user {self.who} is logged in, but more than {MOST_NOISE >> 20} MiB come before a command runs"
+                seen = f"user {self.user} is logged in, but more than {MOST_NOISE >> 20} MiB come before a command runs"
                 raise PreconditionFailed(
-                    "starting a shell", f"{seen}{self.said()}", "see what ~/.bashrc and /etc/ssh/sshrc print there"
+                    "starting a shell",
+                    f"{seen}{self.last_output()}",
+                    "see what ~/.bashrc and /etc/ssh/sshrc print there",
                 )
         self._keep_noise(self._ahead)
         self._ahead.clear()
@@ -138,7 +142,7 @@ class Shell:
                     self._errors = bytearray(self.marker + after)
                 del self._errors[: max(0, len(self._errors) - _KEPT)]
 
-    def said(self) -> str:
+    def last_output(self) -> str:
         """Its last output besides the answers of the script, as the end of a sentence."""
         return last_words(self._noise.decode(errors="replace"), self._errors.decode(errors="replace"))
 
@@ -230,8 +234,8 @@ class HostLink:
         """
         marker = f"quarterdeck-{secrets.token_hex(8)}"
         process = await self._opened(command_of(script, words, marker))
-        who = str(self.connection.get_extra_info("username"))
-        shell = Shell(process, marker.encode(), who, _forced(self.client.remarks))
+        user = str(self.connection.get_extra_info("username"))
+        shell = Shell(process, marker.encode(), user, _forced(self.client.remarks))
         try:
             await shell.started()
         except (asyncssh.Error, OSError) as error:
@@ -280,7 +284,7 @@ class HostLink:
                 stderr = await shell.complaint()
         except TimeoutError:
             raise TimedOut(
-                doing, f"not done within {deadline:.0f} s{shell.said()}", "find out why it is slow"
+                doing, f"not done within {deadline:.0f} s{shell.last_output()}", "find out why it is slow"
             ) from None
         except (asyncssh.Error, OSError) as error:
             raise broke(doing, error) from None
@@ -307,6 +311,6 @@ def _forced(remarks: Sequence[str]) -> str:
     return ""
 
 
-def broke(doing: str, error: Exception, who: str = "") -> Unavailable:
+def broke(doing: str, error: Exception) -> Unavailable:
     """A connection that broke."""
-    return Unavailable(doing, f"{who}the connection broke ({str(error) or type(error).__name__})")
+    return Unavailable(doing, f"the connection broke ({str(error) or type(error).__name__})")

@@ -60,7 +60,7 @@ from quarterdeck.sites.ssh.limits import require_instances
 from quarterdeck.sites.ssh.looks import read_look, read_volumes
 from quarterdeck.sites.ssh.programs import Errand, Sender, is_program
 from quarterdeck.sites.ssh.sending import Addressee
-from quarterdeck.sites.ssh.unit_archive import UNITS, WEIGHT, files_archive, kept_record, unit_archive, whose
+from quarterdeck.sites.ssh.unit_archive import UNITS, WEIGHT, files_archive, kept_record, unit_archive, unit_of
 from quarterdeck.sites.ssh.volume_files import VolumeParcel
 from quarterdeck.sites.ssh.wire import parsing
 
@@ -90,8 +90,8 @@ class SshSite(SshAttaching, SshFaults, SshAddresses, Holds, ChecksStorage):
     @override
     async def units(self, machine: str) -> tuple[UnitStatus, ...]:
         doing = f"reading the units of machine {machine}"
-        said = await self._ask(self.host(machine), "look", "-", doing=doing, deadline=QUICK)
-        look = read_look(doing, said)
+        answer = await self._ask(self.host(machine), "look", "-", doing=doing, deadline=QUICK)
+        look = read_look(doing, answer)
         if look.state is not MachineState.UP:
             raise Unavailable(doing, f"it is {'off' if look.state is MachineState.DOWN else 'frozen'}")
         return look.units_of(machine)
@@ -172,8 +172,8 @@ class SshSite(SshAttaching, SshFaults, SshAddresses, Holds, ChecksStorage):
                 await self._ask(host, "keep", unit, doing=doing, deadline=QUICK, body=body)
 
     async def _kept(self, host: SshHost, unit: str, doing: str) -> UnitRecord | None:
-        said = await self._ask(host, "spec", unit, doing=doing, deadline=QUICK)
-        return kept_record(doing, said) if said else None
+        answer = await self._ask(host, "spec", unit, doing=doing, deadline=QUICK)
+        return kept_record(doing, answer) if answer else None
 
     @override
     async def remove_unit(self, machine: str, unit: str) -> None:
@@ -189,7 +189,7 @@ class SshSite(SshAttaching, SshFaults, SshAddresses, Holds, ChecksStorage):
         body = b"".join(each.encode() + b"\0" for each in words)
         await self._ask(host, "admit", doing=doing, deadline=QUICK)
         try:
-            said = await self._ask(
+            answer = await self._ask(
                 host,
                 "job",
                 f"{job.deadline + QUICK:.3f}",
@@ -201,7 +201,7 @@ class SshSite(SshAttaching, SshFaults, SshAddresses, Holds, ChecksStorage):
             )
         except TimedOut:
             raise TimedOut(doing, f"not done within {job.deadline:g} s: it was killed") from None
-        output, _, code = said.rpartition(b"\n")
+        output, _, code = answer.rpartition(b"\n")
         cut = len(output) > job.most_output
         with parsing(doing, code) as text:
             number = int(text)
@@ -219,15 +219,15 @@ class SshSite(SshAttaching, SshFaults, SshAddresses, Holds, ChecksStorage):
     @override
     async def remove_files(self, machine: str, paths: tuple[PurePosixPath, ...]) -> None:
         host, doing = self.host(machine), f"removing files from machine {machine}"
-        lines = "".join(f"{unit} {path}\n" for unit, path in map(whose, paths))
+        lines = "".join(f"{unit} {path}\n" for unit, path in map(unit_of, paths))
         await self._ask(host, "remove-files", doing=doing, deadline=QUICK, body=lines.encode())
 
     @override
     async def logs(self, machine: str, unit: str, *, lines: int = 200) -> str:
         """See Site: of its journal."""
         doing = f"reading the log of {unit} on machine {machine}"
-        said = await self._ask(self.host(machine), "logs", unit, str(lines), doing=doing, deadline=QUICK)
-        return said.decode(errors="replace")
+        answer = await self._ask(self.host(machine), "logs", unit, str(lines), doing=doing, deadline=QUICK)
+        return answer.decode(errors="replace")
 
     @override
     async def create_volume(self, machine: str, name: str, storage_class: str) -> Volume:
@@ -238,8 +238,8 @@ class SshSite(SshAttaching, SshFaults, SshAddresses, Holds, ChecksStorage):
             raise Conflict(doing, f"it exists, of storage class {there.storage_class}")
         if wanted.commands is not None:
             return there or await self._create_attached(machine, name, wanted)
-        said = await self._ask(host, "create", root_of(wanted), name, doing=doing, deadline=QUICK)
-        return read_volumes(doing, said)[0]
+        answer = await self._ask(host, "create", root_of(wanted), name, doing=doing, deadline=QUICK)
+        return read_volumes(doing, answer)[0]
 
     @override
     async def volumes(self, machine: str) -> tuple[Volume, ...]:
@@ -249,16 +249,16 @@ class SshSite(SshAttaching, SshFaults, SshAddresses, Holds, ChecksStorage):
     @override
     async def list_volume(self, machine: str, name: str, below: str = "") -> tuple[str, ...]:
         host, doing = self.host(machine), f"listing volume {name} on machine {machine}"
-        said = await self._ask(host, "entries", name, below or "-", *self._roots(host), doing=doing, deadline=QUICK)
-        return tuple(sorted(said.decode(errors="replace").splitlines()))
+        answer = await self._ask(host, "entries", name, below or "-", *self._roots(host), doing=doing, deadline=QUICK)
+        return tuple(sorted(answer.decode(errors="replace").splitlines()))
 
     @override
     async def search_volume(self, machine: str, name: str, wanted: Search) -> Found:
         host, doing = self.host(machine), f"searching volume {name} on machine {machine}"
         words = ("search", name, wanted.files, str(int(wanted.since)), str(wanted.most), *self._roots(host))
         body = "".join(f"{each}\n" for each in wanted.texts).encode()
-        said = await self._ask(host, *words, doing=doing, deadline=_SEARCH, body=body)
-        with parsing(doing, said) as text:
+        answer = await self._ask(host, *words, doing=doing, deadline=_SEARCH, body=body)
+        with parsing(doing, answer) as text:
             packed = base64.b64decode(text, validate=True)
             unpacked = zlib.decompressobj(wbits=_GZIP).decompress(packed, wanted.most + 1)
         return found(unpacked, wanted.most)
@@ -299,8 +299,8 @@ class SshSite(SshAttaching, SshFaults, SshAddresses, Holds, ChecksStorage):
     async def free_bytes(self, machine: str, storage_class: str) -> int:
         host, doing = self.host(machine), f"reading the free space of machine {machine}"
         wanted = self.storage_class(doing, storage_class)
-        said = await self._ask(host, "free", root_of(wanted), doing=doing, deadline=QUICK)
-        with parsing(doing, said) as text:
+        answer = await self._ask(host, "free", root_of(wanted), doing=doing, deadline=QUICK)
+        with parsing(doing, answer) as text:
             free, used = map(int, text.split())
         return free if wanted.limit_bytes is None else max(0, min(free, wanted.limit_bytes - used))
 
@@ -312,27 +312,27 @@ class SshSite(SshAttaching, SshFaults, SshAddresses, Holds, ChecksStorage):
     @override
     async def _listening(self, machine: str, hosts: tuple[str, ...]) -> frozenset[HostPort]:
         doing = f"reading the listening ports of machine {machine}"
-        said = await self._ask(self.host(machine), "listening", doing=doing, deadline=QUICK)
-        with parsing(doing, said) as text:
+        answer = await self._ask(self.host(machine), "listening", doing=doing, deadline=QUICK)
+        with parsing(doing, answer) as text:
             return listening_ends(text, hosts)
 
     @override
     async def _ledger(self, machine: str) -> SeatLedger:
         doing = f"reading the seats of machine {machine}"
-        said = await self._ask(self.host(machine), "ledger", doing=doing, deadline=QUICK)
-        return ledger_of(doing, machine, said) if said else SeatLedger()
+        answer = await self._ask(self.host(machine), "ledger", doing=doing, deadline=QUICK)
+        return ledger_of(doing, machine, answer) if answer else SeatLedger()
 
     @override
     async def _changed(self, machine: str, doing: str, change: Callable[[SeatLedger], tuple[SeatLedger, T]]) -> T:
         """The ledger keeps the fences as well; the host writes it only in place of the version that was changed."""
         host = self.host(machine)
         for _ in range(_TRIES):
-            said = await self._ask(host, "ledger", doing=doing, deadline=QUICK)
-            before = ledger_of(doing, machine, said) if said else SeatLedger()
+            answer = await self._ask(host, "ledger", doing=doing, deadline=QUICK)
+            before = ledger_of(doing, machine, answer) if answer else SeatLedger()
             after, result = change(before.admitting(self._fence))
             if after == before:
                 return result
-            known = hashlib.sha256(said).hexdigest() if said else "-"
+            known = hashlib.sha256(answer).hexdigest() if answer else "-"
             try:
                 await self._ask(host, "keep-ledger", known, doing=doing, deadline=QUICK, body=ledger_text(after))
             except LeaseLost:
@@ -355,9 +355,9 @@ class SshSite(SshAttaching, SshFaults, SshAddresses, Holds, ChecksStorage):
             case ClockOffset():
                 words = ("clock",)
         before = time.time()
-        said = await self._ask(host, *words, doing=doing, deadline=QUICK)
+        answer = await self._ask(host, *words, doing=doing, deadline=QUICK)
         halfway = (before + time.time()) / 2
-        with parsing(doing, said) as text:
+        with parsing(doing, answer) as text:
             match what:
                 case RoundTrip():
                     return statistics.median(map(int, text.split())) / 1e6

@@ -174,8 +174,8 @@ class _Check:
         return "it is still mounted on the former one" if VolumeState.ATTACHED in held.values() else ""
 
     async def _read(self) -> str:
-        said = (await self._job(self.second, 'cat "$0"', "written")).output.strip()
-        return "" if said == _TEXT else f"it contains {said[:60]!r}"
+        content = (await self._job(self.second, 'cat "$0"', "written")).output.strip()
+        return "" if content == _TEXT else f"it contains {content[:60]!r}"
 
     async def _delete(self) -> str:
         await self.site.delete_volume(self.second.name, self.volume)

@@ -40,9 +40,9 @@ def unit_archive(machine: str, role: MachineRole, record: UnitRecord, files: Ite
     return _tar(members)
 
 
-def kept_record(doing: str, said: bytes) -> UnitRecord:
+def kept_record(doing: str, stored: bytes) -> UnitRecord:
     """A host's record of a unit. Raises Corrupt."""
-    with parsing(doing, said, "start the unit again") as text:
+    with parsing(doing, stored, "start the unit again") as text:
         return UnitRecord.from_fields(json.loads(text))
 
 
@@ -79,11 +79,11 @@ def _lines(machine: str, role: MachineRole, record: UnitRecord) -> str:
 
 def files_archive(files: Iterable[UnitFile]) -> bytes:
     """Files that units watch, in a folder for each unit. Raises InvalidInput for one that is below no unit's."""
-    placed = [(whose(each.path), each) for each in files]
+    placed = [(unit_of(each.path), each) for each in files]
     return _tar((PurePosixPath(unit) / path, each.content, each.mode) for (unit, path), each in placed)
 
 
-def whose(path: PurePosixPath) -> tuple[str, PurePosixPath]:
+def unit_of(path: PurePosixPath) -> tuple[str, PurePosixPath]:
     """The unit of a file, and the file's path below that unit's folder. Raises InvalidInput."""
     inside = path.relative_to(UNITS).parts if path.is_relative_to(UNITS) else ()
     if len(inside) < 3 or inside[1] != "files" or ".." in path.parts:

@@ -53,8 +53,8 @@ class VolumeParcel(Parcel):
 
     @override
     async def come(self) -> int | None:
-        said = await self.ask("fill", *self._words, *self.roots, doing=self.doing, deadline=self._deadline)
-        return come_of(self.doing, said)
+        answer = await self.ask("fill", *self._words, *self.roots, doing=self.doing, deadline=self._deadline)
+        return come_of(self.doing, answer)
 
     @override
     async def put(self, at: int, size: int) -> int:

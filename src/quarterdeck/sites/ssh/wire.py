@@ -83,10 +83,10 @@ def text_of(written: bytes) -> bytes:
     return _ESCAPED.sub(lambda found: b"\n" if found[1] == b"n" else found[1], written)
 
 
-def refusal(doing: str, code: int, said: str) -> QuarterdeckError:
+def refusal(doing: str, code: int, output: str) -> QuarterdeckError:
     """A host's answer, as an error."""
     kind = _CODES.get(code, Unavailable)
-    seen = said.strip() or f"its script ended with {code}"
+    seen = output.strip() or f"its script ended with {code}"
     return kind(doing, seen.splitlines()[-1])
 
 
@@ -104,9 +104,9 @@ def not_parsed(doing: str, line: str, error: Exception, next_step: str = "") -> 
 
 
 @contextmanager
-def parsing(doing: str, said: bytes, next_step: str = "") -> Iterator[str]:
+def parsing(doing: str, output: bytes, next_step: str = "") -> Iterator[str]:
     """The text of an answer, for a block that parses it. Raises Corrupt where the block finds it invalid."""
-    text = said.decode(errors="replace")
+    text = output.decode(errors="replace")
     try:
         yield text
     except (ValueError, KeyError, TypeError, AttributeError, zlib.error) as error:

@@ -62,7 +62,7 @@ class LocalFaults(LocalMachines, FaultySite[LocalMachine, LocalStorageClass, Fau
 
     @cached_property
     def _book(self) -> FaultBook:
-        """All faults at the site, whoever made them."""
+        """All faults at the site, of any process."""
         return FaultBook(self._site_folder / "faults")
 
     @override

@@ -51,14 +51,14 @@ class FaultGuard:
         assert process.stdout is not None
         try:
             async with asyncio.timeout(_STARTING):
-                said = await process.stdout.readline()
+                line = await process.stdout.readline()
         except BaseException as error:
             process.kill()
             await process.wait()
             if isinstance(error, TimeoutError):
                 raise TimedOut(doing, f"the process that undoes it has not started after {_STARTING:.0f} s") from error
             raise
-        if said != _READY:
+        if line != _READY:
             await guard.end(doing)  # which has its last output
             raise Unavailable(doing, "the process that undoes it ended at once")
         return guard
@@ -70,7 +70,7 @@ class FaultGuard:
         process = self._process
         try:
             async with asyncio.timeout(_UNDOING):
-                said, complaint = await process.communicate(b"")  # this closes its standard input
+                output, complaint = await process.communicate(b"")  # this closes its standard input
         except TimeoutError as error:
             process.kill()
             await process.wait()
@@ -78,7 +78,7 @@ class FaultGuard:
         if process.returncode != 0:
             last = last_line(complaint.decode(errors="replace")) or f"exit code {process.returncode}"
             raise Unavailable(doing, last)
-        return said.decode().strip()
+        return output.decode().strip()
 
 
 def _network(isolation: str, home: Path) -> MachineIsolation:

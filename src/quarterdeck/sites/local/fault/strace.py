@@ -99,7 +99,7 @@ async def traced(machine: LocalMachine, kind: FaultKind) -> AsyncIterator[None]:
 def let_go(mark: str) -> None:
     """End all tracers of a machine, whichever process started them. Raises TimedOut. May block.
 
-    One that is told to end lets its programs finish the current call; one that is killed may not.
+    A tracer that is asked to end lets its programs finish the current call; a killed one may not.
     """
     since = time.monotonic()
     while found := processes_of(mark, TRACER):
@@ -172,8 +172,8 @@ class _Tracing:
                 if not Path("/proc", str(pid)).exists():
                     return  # its restart is looked for soon
                 assert tracer.stderr is not None
-                said = last_line((await tracer.stderr.read()).decode(errors="replace"))
-                raise Unavailable(doing, said or f"it ended with {tracer.returncode}")
+                reason = last_line((await tracer.stderr.read()).decode(errors="replace"))
+                raise Unavailable(doing, reason or f"it ended with {tracer.returncode}")
             if clock() > end:
                 tracer.terminate()
                 raise TimedOut(doing, f"not done after {_ATTACHING:.0f} s")

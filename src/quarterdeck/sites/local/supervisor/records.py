@@ -25,8 +25,8 @@ FILES = "files"
 
 def write_record(folder: Path, record: UnitRecord) -> None:
     """Write the record of the unit in ``folder`` (0600: an environment may hold secrets), with a hash of itself."""
-    said = asdict(record)
-    write_secret(folder / RECORD, json.dumps({**said, SEAL: _seal(said)}, indent=1).encode())
+    fields = asdict(record)
+    write_secret(folder / RECORD, json.dumps({**fields, SEAL: _seal(fields)}, indent=1).encode())
 
 
 def is_altered(folder: Path) -> bool:
@@ -41,8 +41,8 @@ def is_altered(folder: Path) -> bool:
     return seal != _seal(found) or any(_hash_of(path) != known for path, known in files)
 
 
-def _seal(said: Mapping[str, object]) -> str:
-    return _hash(json.dumps(said, sort_keys=True).encode())
+def _seal(fields: Mapping[str, object]) -> str:
+    return _hash(json.dumps(fields, sort_keys=True).encode())
 
 
 def _hash_of(path: Path) -> str:

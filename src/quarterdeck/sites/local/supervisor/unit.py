@@ -48,7 +48,7 @@ class UnitProcess(Subprocess):  # type: ignore[misc]
     backoff: int
     starts = 0
     exit_code: int | None = None
-    _told = ""
+    _logged = ""
     fresh = False  # it may begin without data: see BEGINS_WITHIN
     _began = 0.0
     refused = ""
@@ -69,7 +69,7 @@ class UnitProcess(Subprocess):  # type: ignore[misc]
         self.starts += 1
         self._began = time.monotonic()
         found = super().get_execv_args()
-        self._told = ""
+        self._logged = ""
         self._note(BEGINS)
         return found
 
@@ -146,9 +146,9 @@ class UnitProcess(Subprocess):  # type: ignore[misc]
     def record_spawnerr(self, msg: str) -> None:
         """Write the reason why it cannot start into its log, once for as long as it stays the same."""
         super().record_spawnerr(msg)
-        if msg == self._told:
+        if msg == self._logged:
             return
-        self._told = msg
+        self._logged = msg
         self._note(f"{CANNOT_START}: {msg}")
 
     def _note(self, line: str) -> None:

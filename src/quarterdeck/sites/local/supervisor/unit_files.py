@@ -134,7 +134,7 @@ def disable_start(folder: Path, known: UnitRecord | None) -> None:
 
 
 def keep_record(folder: Path, known: UnitRecord | None, wanted: UnitRecord) -> None:
-    """Store settings that are valid from the unit's next start on, whoever starts it."""
+    """Store settings that are valid from the unit's next start on."""
     if known != wanted:
         write_record(folder, wanted)
     note_data(folder, wanted)

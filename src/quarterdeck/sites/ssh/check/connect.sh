@@ -1,10 +1,11 @@
 # shellcheck shell=bash
-# Connects to each of NAME ADDRESS PORTS BULK..., all at once: PORTS with commas, and one that takes 64 KiB ("-": none).
+# Connects to each of NAME ADDRESS PORTS BULK..., all at once. PORTS is separated by commas; BULK is a port that takes
+# 64 KiB ("-": none).
 say() { local IFS=$'\t'; printf '%s\n' "$*"; }
 
 connect() {  # NAME ADDRESS PORT
   local took code
-  # shellcheck disable=SC2016 # the other bash expands it
+  # shellcheck disable=SC2016 # the inner bash expands it
   took=$(timeout 3 "$BASH" -c 's=$EPOCHREALTIME; exec 3<> "/dev/tcp/$0/$1" && echo "$s $EPOCHREALTIME"' "$2" "$3" 2> /dev/null)
   code=$?
   case $code in
@@ -15,11 +16,11 @@ connect() {  # NAME ADDRESS PORT
 }
 
 send() {  # NAME ADDRESS PORT
-  local said
-  # shellcheck disable=SC2016 # the other bash expands it
-  said=$(timeout 8 "$BASH" -c 'exec 3<> "/dev/tcp/$0/$1" && head -c 65536 /dev/zero >&3 && read -r -t 6 -u 3 said &&
-    echo "$said"' "$2" "$3" 2> /dev/null)
-  if [ "$said" = ok ]; then say came "$1"; else say lost "$1"; fi
+  local reply
+  # shellcheck disable=SC2016 # the inner bash expands it
+  reply=$(timeout 8 "$BASH" -c 'exec 3<> "/dev/tcp/$0/$1" && head -c 65536 /dev/zero >&3 && read -r -t 6 -u 3 reply &&
+    echo "$reply"' "$2" "$3" 2> /dev/null)
+  if [ "$reply" = ok ]; then say came "$1"; else say lost "$1"; fi
 }
 
 while [ $# -ge 4 ]; do

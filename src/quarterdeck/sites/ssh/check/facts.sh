@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# What a host is, in lines of words with tabs between them. It changes nothing: the file whose writing it times goes.
-# CLASS=FOLDER...: where volumes are to be ("": below quarterdeck's own folder)
+# Prints the facts of a host, in lines of words separated by tabs. It changes nothing: the file that it writes to measure
+# the disk is removed. CLASS=FOLDER...: the folders for volumes ("": below quarterdeck's own folder).
 say() { local IFS=$'\t'; printf '%s\n' "$*"; }
 
 say bash "$BASH_VERSION"
@@ -46,7 +46,7 @@ for each; do
   read -r blocks size < <(stat -f -c '%a %S' "$folder")
   say class "$class" "$folder" yes "$((blocks * size))"
   if ! file=$(mktemp "$folder/.quarterdeck-check.XXXXXX" 2>&1); then
-    # shellcheck disable=SC2034 # "mounted" of trial.sh, which runs before this one, reads it
+    # shellcheck disable=SC2034 # the function "mounted" of trial.sh, which is part of the same script, reads it
     FOLDER=$folder
     [ "$(id -u)" = 0 ] || file=$(mounted write)
     [ -z "$file" ] || say unwritable "$class" "${file//[$'\n\t']/ }"
@@ -57,7 +57,7 @@ for each; do
   if ! words=$(dd if=/dev/zero of="$file" bs=1M count=1 conv=fsync 2>&1); then
     say unwritable "$class" "${words//[$'\n\t']/ }"
   else
-    for ((at = 0; at < 100; at++)); do  # as etcd appends to its log: small, and on the disk before it goes on
+    for ((at = 0; at < 100; at++)); do  # like appends to the log of etcd: small and synchronous
       times+=("$(dd if=/dev/zero of="$file" bs=2300 count=1 seek="$at" conv=notrunc oflag=dsync 2>&1 |
         sed -n 's/.*copied, \([0-9.e-]*\) s.*/\1/p')")
     done

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Which machine a host is, in lines of words with tabs between them. It reads only what any user may read.
+# Prints the identity of a host, in lines of words separated by tabs. It reads only what any user may read.
 say() { local IFS=$'\t'; printf '%s\n' "$*"; }
 
 say machine-id "$(cat /etc/machine-id 2> /dev/null)"
@@ -8,7 +8,7 @@ for key in /etc/ssh/ssh_host_*_key.pub; do
   [ ! -r "$key" ] || { read -r _ blob _ < "$key" && say host-key "$blob"; }
 done
 
-# proc(5) has no list of addresses; the routing table has a local route for each
+# proc(5) has no list of addresses, but the routing table has a local route for each.
 [ ! -r /proc/net/fib_trie ] || while read -r mark word rest; do
   case $mark in
     '|--') address=$word ;;

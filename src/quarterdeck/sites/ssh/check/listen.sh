@@ -1,7 +1,6 @@
 # shellcheck shell=bash
-# Listens at ADDRESS PORT... for as long as its standard input is open, and for two minutes at most, and says of each port
-# whether that works. Who connects may send 64 KiB, and is told that they have come: what is lost on the way in large
-# packets alone is found out so.
+# Listens at ADDRESS PORT... while its standard input is open, for two minutes at most, and reports for each port whether
+# that works. A client may send 64 KiB, and gets a confirmation: so a path that loses only large packets is detected.
 address=$1; shift
 case $address in *:*) address="[$address]" ;; esac
 listeners=() outputs=()
@@ -12,10 +11,10 @@ for port; do
   listeners[port]=$! outputs[port]=$output
 done
 for port; do
-  said='' && read -r -t 10 said <&"${outputs[port]}"
-  case $said in
+  line='' && read -r -t 10 line <&"${outputs[port]}"
+  case $line in
     'Listening on '*) printf 'listens\t%s\n' "$port" ;;
-    *) printf 'failed\t%s\t%s\n' "$port" "${said//$'\t'/ }" ;;
+    *) printf 'failed\t%s\t%s\n' "$port" "${line//$'\t'/ }" ;;
   esac
 done
 echo tried

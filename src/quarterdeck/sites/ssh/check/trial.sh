@@ -1,34 +1,34 @@
 # shellcheck shell=bash
-# Tries what will be done on a host later: writes where programs, units and accounts will be, and executes what it wrote,
-# also through systemd. Lines of words with tabs between them. The files that it writes go.
+# Tries later actions on a host: it writes to the folders for programs, units and accounts, and executes what it wrote,
+# also through systemd. It prints lines of words separated by tabs, and removes the files that it wrote.
 say() { local IFS=$'\t'; printf '%s\n' "$*"; }
 
-nearest() {  # $1: a folder that may not be there yet: sets FOLDER to the nearest one above that is
+nearest() {  # $1: a folder that may not exist yet: sets FOLDER to its nearest existing parent
   FOLDER=$1
   while [ ! -d "$FOLDER" ]; do FOLDER=${FOLDER%/*}; FOLDER=${FOLDER:-/}; done
 }
 
-tried() {  # $1: write|execute: says what went wrong in FOLDER
+tried() {  # $1: write|execute: prints what failed in FOLDER
   local file words
-  # shellcheck disable=SC2016 # the file is to print a word, not this script
+  # shellcheck disable=SC2016 # the file contains it literally
   words=$({ file=$(mktemp "$FOLDER/.quarterdeck-check.XXXXXX") && printf '#!/bin/sh\necho well\n' > "$file"; } 2>&1; printf '\n%s' "$file")
   file=${words##*$'\n'} words=${words%$'\n'*}
   if [ -n "$file" ] && [ -z "$words" ] && [ "$1" = execute ]; then
     chmod 755 "$file"
-    [ ! -e /sys/fs/selinux/enforce ] || chcon -t bin_t "$file" 2> /dev/null  # as programs are; what follows shows whether it helps
+    [ ! -e /sys/fs/selinux/enforce ] || chcon -t bin_t "$file" 2> /dev/null  # as for programs; the execution shows whether that suffices
     words=$("$file" 2>&1)
     if [ "$words" = well ] && [ -d /run/systemd/system ] && command -v systemd-run > /dev/null; then
       words=$(systemd-run --quiet --wait --pipe --collect "$file" 2>&1 < /dev/null) || words="systemd cannot execute it (exit code $?) $words"
     fi
     [ "$words" != well ] || words=''
     words=${words//"$file"/a file in $FOLDER}
-    words=${words#*: line [0-9]*: }  # where in this script
+    words=${words#*: line [0-9]*: }  # the position in this script
   fi
   [ -z "$file" ] || rm -f "$file"
   printf '%s' "${words//[$'\n\t']/ }"
 }
 
-mounted() {  # $1: write|execute: says what the mount options of FOLDER forbid, for a user who may not try
+mounted() {  # $1: write|execute: prints what the mount options of FOLDER forbid, for users that cannot try it
   local target options
   read -r target options < <(findmnt -n -o TARGET,OPTIONS -T "$FOLDER" 2> /dev/null)
   case $1,$options, in

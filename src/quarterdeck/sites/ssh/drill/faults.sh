@@ -1,6 +1,6 @@
-# Makes faults, for drills, with the functions of host/*.sh, which have it only while there is a fault. One at a time, written
-# down first: it is undone when that is asked for, when the session in which it was made ends, when its time is over, and
-# by the first look after a boot. Whoever calls a function here has the lock of faults, except for ``suffering``.
+# Makes faults for drills. It uses the functions of host/*.sh, and is on a host only during a fault. There is one fault at a
+# time, and it is recorded before it is made. It is undone by request, when the session that made it ends, when its time
+# is over, and by the first look after a boot. Callers hold the lock of faults, except those of ``suffering``.
 
 TABLE=quarterdeck_fault
 
@@ -11,7 +11,7 @@ fault_of() {
 
 boot_id() { local id; read -r id < /proc/sys/kernel/random/boot_id; printf '%s' "$id"; }
 
-suffering() {  # $1: what is asked: whether the host does not answer it, by a fault that is made
+suffering() {  # $1: a request: prints why the host does not answer it during the present fault
   fault_of || return 0
   uptime_now
   if [ "$F_BOOT" != "$(boot_id)" ] || [ "${UPTIME%.*}" -gt $((F_UNTIL + 10)) ]; then
@@ -27,7 +27,7 @@ suffering() {  # $1: what is asked: whether the host does not answer it, by a fa
   esac
 }
 
-kill_unit() {  # UNIT: its process, behind systemd's back
+kill_unit() {  # UNIT: kills its process without systemd
   local pid
   require_name "$1"
   pid=$(main_pid "$1")
@@ -35,7 +35,7 @@ kill_unit() {  # UNIT: its process, behind systemd's back
   kill -KILL "$pid"
 }
 
-make_fault() {  # KIND SECONDS UNIT VOLUME CLASS=PATH...; with what its maker calls it. "-": no unit, no volume
+make_fault() {  # KIND SECONDS UNIT VOLUME CLASS=PATH...; the body describes it. "-": no unit, no volume
   local kind=$1 seconds=$2 unit=$3 volume=$4 pid=0 aside=- mine; shift 4
   [[ $seconds =~ ^[0-9]{1,6}$ ]] || fail $INVALID "$seconds seconds"
   [ ! -e "$FAULT/about" ] || fail $CONFLICT "it has another fault: one at a time on each machine"
@@ -61,7 +61,7 @@ make_fault() {  # KIND SECONDS UNIT VOLUME CLASS=PATH...; with what its maker ca
   put "$FAULT/about" 600 <<< "$kind $unit $((${UPTIME%.*} + seconds)) $(boot_id) $volume $aside"
   systemd-run --quiet --collect --unit=quarterdeck-undo-fault --on-active="$seconds" --timer-property=AccuracySec=10ms \
     "$SELF" undo-fault || { rm -rf "$FAULT"; fail $UNAVAILABLE "systemd cannot start the timer that would undo it"; }
-  # whoever made it may end in whatever way: its pipe is closed then. It is left alone once it is undone
+  # The pipe is closed however the maker ends. A fault that was undone meanwhile, or a later one, is left alone.
   mine=$(< "$FAULT/about")
   (
     exec {LOCK}>&-
@@ -75,7 +75,7 @@ make_fault() {  # KIND SECONDS UNIT VOLUME CLASS=PATH...; with what its maker ca
     deafen) nft_rules input ;;
     hang-unit) kill -STOP "$pid" ;;
     lose-data)
-      # its program must not come to start in between: it would find its data
+      # The volume is moved before the program is killed: a restart in between would find its data.
       mv -T "$volume" "$aside" && mkdir -m 700 "$volume" && chown --reference="$aside" "$volume" || full
       [ "$pid" = 0 ] || kill -KILL "$pid" ;;
     slow-disk) trace fsync,fdatasync "delay_enter=$SLOWER" ;;
@@ -85,7 +85,7 @@ make_fault() {  # KIND SECONDS UNIT VOLUME CLASS=PATH...; with what its maker ca
 
 SLOWER=600000  # microseconds: model/faults.py, SLOW_SYNC
 
-each_unit() {  # what systemctl is to do with each unit that runs
+each_unit() {  # runs systemctl with these arguments for each active unit
   local running=()
   mapfile -t running < <(systemctl list-units --plain --no-legend --state=active,activating 'quarterdeck-*.service' | cut -d' ' -f1)
   [ ${#running[@]} -eq 0 ] || systemctl "$@" "${running[@]}"
@@ -93,7 +93,7 @@ each_unit() {  # what systemctl is to do with each unit that runs
 
 cut_off() { nft_rules input output; }
 
-nft_rules() {  # HOOK...: all is lost but what the maker of the fault says, and is told
+nft_rules() {  # HOOK...: drops all packets except those of the session that makes the fault
   local hook family=ip from to
   [[ $CLIENT != *:* ]] || family=ip6
   {
@@ -107,7 +107,7 @@ nft_rules() {  # HOOK...: all is lost but what the maker of the fault says, and 
   } | nft -f -
 }
 
-trace() {  # CALLS ANSWER: strace answers these of all programs that have a volume, also of those that are started later
+trace() {  # CALLS ANSWER: strace injects this answer into all programs with a volume, also into later ones
   local name pid
   (
     exec {LOCK}>&-
@@ -129,7 +129,7 @@ trace() {  # CALLS ANSWER: strace answers these of all programs that have a volu
   [ -s "$FAULT/tracers" ]
 }
 
-undo_fault() {  # says what is left of it
+undo_fault() {  # prints what is left of it
   local pid
   fault_of || return 0
   systemctl stop quarterdeck-undo-fault.timer 2> /dev/null
@@ -154,9 +154,9 @@ start_wanted() {
   [ ${#wanted[@]} -eq 0 ] || systemctl start --no-block "${wanted[@]}"
 }
 
-as_etcd() { setpriv --reuid=quarterdeck-etcd --regid=quarterdeck-etcd --clear-groups "$@"; }  # follows no link of its to what is ours
+as_etcd() { setpriv --reuid=quarterdeck-etcd --regid=quarterdeck-etcd --clear-groups "$@"; }  # so that it follows no link of etcd to our files
 
-corrupt() {  # UNIT VOLUME FILE CLASS=PATH...; with a text: another one of its length is in the file from then on
+corrupt() {  # UNIT VOLUME FILE CLASS=PATH...; the body has a text: replaces it in the file by another one of its length
   local unit=$1 volume=$2 file=$3 pid at text other; shift 3
   require_name "$unit"; require_path "/$file"
   [ ! -e "$FAULT/about" ] || fail $CONFLICT "it has another fault: one at a time on each machine"
@@ -165,7 +165,7 @@ corrupt() {  # UNIT VOLUME FILE CLASS=PATH...; with a text: another one of its l
   { [ -n "$FOUND" ] && [ -n "$text" ] && as_etcd grep -qUaF -- "$text" "$file" 2> /dev/null; } ||
     fail $NOT_FOUND "that text is not in ${file#"$FOUND"/}"
   PLANE=- ask_hold "$unit" 10
-  unlocked  # who lets it go takes the lock itself
+  unlocked  # the resuming process takes the lock itself
   pid=$(main_pid "$unit")
   [ "${pid:-0}" != 0 ] || fail $NOT_FOUND "unit $unit does not run"
   for at in {1..200}; do

@@ -1,16 +1,15 @@
 #!/bin/bash -p
-# quarterdeck's part of a host: what its manager may have done here, and nothing else. It runs as root and takes from its
-# caller names, paths and text, each of which it checks: whoever may call "host serve" can run programs as the users
-# below, in folders of quarterdeck's own, and is not root. It needs bash, coreutils, util-linux, tar and systemd.
+# quarterdeck's part of a host: the actions that its manager may take here, and nothing else. It runs as root, and checks
+# each name, path and text from its caller: a user that may call "host serve" can run programs as the users below, in
+# quarterdeck's own folders, and does not become root. It needs bash, coreutils, util-linux, tar and systemd.
 #
 #   host serve DIGEST OWNER... answers requests on its standard input until that ends (see sites/ssh/wire.py)
-#   host starting UNIT        systemd asks before it starts a unit: is its data there?
-#   host ended UNIT           systemd tells that a unit's process has ended
-#   host undo-fault           a timer undoes a fault whose time is over
-#   host let-go UNIT PID      a timer has a process go on that was held
-#   host allow PATH...        lets volumes be kept below a path, or edges have an address; whoever may only "serve" may
-#                             not do that
-#   host vrrp UNIT            a unit runs keepalived, as its own user
+#   host starting UNIT        systemd calls it before a start: it checks that the data exists
+#   host ended UNIT           systemd calls it after a unit's process has ended
+#   host undo-fault           a timer calls it when the time of a fault is over
+#   host let-go UNIT PID      a timer calls it to resume a paused process
+#   host allow PATH...        allows volumes below a path, or an address for edges; callers of "serve" may not do that
+#   host vrrp UNIT            runs keepalived in a unit, as its own user
 set -u -o pipefail
 umask 077
 export LC_ALL=C PATH=/usr/sbin:/usr/bin:/sbin:/bin
@@ -20,15 +19,15 @@ SELF=/usr/local/lib/quarterdeck/host
 LIB=/var/lib/quarterdeck RUN=/run/quarterdeck ETC=/etc/quarterdeck SYSTEMD=/etc/systemd/system
 UNITS=$LIB/units
 WANTS=$SYSTEMD/multi-user.target.wants
-# What a unit's file begins with: another program's unit may have a name that begins like ours.
+# The first line of each unit file: units of other programs may have names with our prefix.
 WRITTEN="# Written by quarterdeck, which finds and mends what is changed here by hand."
 ACCOUNTS="quarterdeck-etcd quarterdeck-api quarterdeck-edge quarterdeck-vrrp"
 VRRP=keepalived
 IPV4='[0-9]{1,3}(\.[0-9]{1,3}){3}'
-OUTSIDE="/usr/bin/nsenter --target=1 --mount --"  # of what a unit sees of the disk
-SILENCE=20  # seconds without a word from the caller, who says something every 5
+OUTSIDE="/usr/bin/nsenter --target=1 --mount --"  # outside of the mount namespace of a unit
+SILENCE=20  # seconds without a request; the caller sends one every 5
 
-# How a request ended: what the caller makes of each stands in wire.py.
+# The exit codes of requests; wire.py maps them to errors.
 LATE=10 FENCED=11 CONFLICT=12 NOT_FOUND=13 UNAVAILABLE=14 PRECONDITION=15 INVALID=16
 
 fail() { printf '%s' "$2" >&2; exit "$1"; }
@@ -43,27 +42,27 @@ require_number() { [[ $1 =~ ^[0-9]{1,15}$ ]] || fail $INVALID "$1 is not a numbe
 
 uptime_now() { read -r UPTIME _ < /proc/uptime; }
 
-locked() {  # one change of a plane's after the other, or of what $1 names
+locked() {  # serializes the changes of a plane, or of the lock $1
   exec {LOCK}>> "$LIB/locks/${1:-plane$PLANE}"
   flock -w 20 "$LOCK" || fail $UNAVAILABLE "another change of this host has been in progress for 20 s"
 }
 
 unlocked() { exec {LOCK}>&-; }
 
-put() {  # $1: path, $2: mode; content on stdin: there as a whole, or not at all
+put() {  # $1: path, $2: mode; content on stdin. Atomic
   local new
   new=$(mktemp "${1%/*}/.new.XXXXXX") || full
   { cat > "$new" && chmod "$2" "$new" && sync "$new" && mv -fT "$new" "$1"; } || { rm -f "$new"; full; }
 }
 
-full() {  # what could not write has said why; how much is used is a reason only where little is left
+full() {  # the failed command has printed its error; a full disk is named as the cause only where it is nearly full
   local used
   used=$(df --output=pcent "$LIB" | tail -n 1 | tr -d ' %')
   [ "${used:-0}" -ge 95 ] || fail $UNAVAILABLE "a file could not be written"
   fail $UNAVAILABLE "its disk could not be written: $used% of it is used"
 }
 
-why_not_executable() {  # $1: a file: says why it cannot be executed; nothing where it can
+why_not_executable() {  # $1: a file: prints why it cannot be executed; nothing where it can
   local target options
   [ -e "$1" ] || { printf 'the program %s does not exist' "$1"; return; }
   [ ! -x "$1" ] || return 0
@@ -76,12 +75,12 @@ why_not_executable() {  # $1: a file: says why it cannot be executed; nothing wh
 
 require_executable() { local why; why=$(why_not_executable "$1"); [ -z "$why" ] || fail $PRECONDITION "$why"; }
 
-label() {  # $1: a file that systemd is to execute: with SELinux it may not have the type of the folder that it is in
-  # Where labels cannot be set (a mount with one context for all) none is needed, or the start of the unit is refused.
+label() {  # $1: a file that systemd executes: SELinux forbids that for the type of its folder
+  # Where labels cannot be set (a mount with one context) none is needed; otherwise the start of the unit fails.
   [ ! -e /sys/fs/selinux/enforce ] || chcon -t bin_t "$1" 2> /dev/null || true
 }
 
-admit() {  # under the lock: who comes with an older token than somebody else did before is refused
+admit() {  # under the lock: refuses a fencing token that is lower than an earlier one
   [ "$PLANE" != - ] || return 0
   local kept=0 file=$LIB/fences/$PLANE
   [ ! -e "$file" ] || read -r kept < "$file"
@@ -89,7 +88,7 @@ admit() {  # under the lock: who comes with an older token than somebody else di
   [ "$TOKEN" -eq "$kept" ] || put "$file" 600 <<< "$TOKEN"
 }
 
-read_record() {  # $1: file; sets R_* from what it says. Fails where there is none
+read_record() {  # $1: file; sets R_* from its lines. Fails where there is none
   R_MACHINE='' R_ACCOUNT='' R_DIGEST='' R_PROGRAM='' R_NEEDS='' R_WEIGHT='' R_STOP='' R_PAUSE='' R_LOW='' R_NOTE=''
   R_OWNS=() R_FILES=() R_AFTER=()
   [ -e "$1" ] || return 1
@@ -105,7 +104,7 @@ read_record() {  # $1: file; sets R_* from what it says. Fails where there is no
 
 record_of() { read_record "$UNITS/$1/record"; }
 
-check_record() {  # $1: unit. What a caller wrote there is what a record may say
+check_record() {  # $1: unit. Checks a record that a caller wrote
   local each
   require_name "$R_MACHINE"
   [[ " $ACCOUNTS " == *" $R_ACCOUNT "* ]] || fail $INVALID "'$R_ACCOUNT' is no user of quarterdeck's"
@@ -125,32 +124,32 @@ check_record() {  # $1: unit. What a caller wrote there is what a record may say
   done
 }
 
-is_listed() {  # $1: a file of /etc/quarterdeck, $2: whether it has that line. It is asked in each look: no program is started
+is_listed() {  # $1: a file of /etc/quarterdeck, $2: a line: whether the file has it. Each look calls this, so it starts no program
   local each
   [ -e "$ETC/$1" ] || return 1
   while read -r each; do [ "$each" != "$2" ] || return 0; done < "$ETC/$1"
   return 1
 }
 
-list() {  # $1: a file of /etc/quarterdeck, $2: a line that it is to have
+list() {  # $1: a file of /etc/quarterdeck, $2: the line to add
   is_listed "$1" "$2" || put "$ETC/$1" 644 < <([ ! -e "$ETC/$1" ] || cat "$ETC/$1"; echo "$2")
 }
 
-in_a_volume() {  # a unit is given nothing but what is below a folder for volumes
+in_a_volume() {  # units get only paths below a folder for volumes
   local each
   [[ $1 != "$LIB"/volumes/*/* ]] || return 0
   [ ! -e "$ETC/paths" ] || while read -r each; do [[ $1 != "$each"/* ]] || return 0; done < "$ETC/paths"
   fail $INVALID "$1 is in no folder for volumes of this host"
 }
 
-there() {  # $1: a path whose last part may have a *: whether such a file is there; says "?" where that cannot be known
+there() {  # $1: a path whose last part may have a *: whether such a file exists; prints "?" where that is unknown
   local folder=${1%/*} found
   [ -d "$folder" ] || return 1
   found=$(find "$folder" -mindepth 1 -maxdepth 1 -name "${1##*/}" -print -quit 2> /dev/null) || { printf '?'; return 1; }
   [ -n "$found" ]
 }
 
-away_disk() {  # $1: a path in a volume: whether its disk is not there, so that nothing is known of what is on it
+away_disk() {  # $1: a path in a volume: whether its disk is missing, so that its content is unknown
   local note path
   for note in "$LIB"/classes/*; do
     [ -e "$note" ] || continue
@@ -160,7 +159,7 @@ away_disk() {  # $1: a path in a volume: whether its disk is not there, so that 
   return 1
 }
 
-refusal() {  # $1: unit, $2: fresh|again; says why it must not be started
+refusal() {  # $1: unit, $2: fresh|again; prints why it must not be started
   local unknown each
   for each in ${R_NEEDS:+"$R_NEEDS"} ${R_OWNS[@]+"${R_OWNS[@]}"}; do
     if is_detached "$each"; then printf 'the volume with %s is not attached here' "$each"; return 0; fi
@@ -173,17 +172,17 @@ refusal() {  # $1: unit, $2: fresh|again; says why it must not be started
   fi
 }
 
-note_data() {  # for good, and outside of the volume: that may be another disk, and may be gone
+note_data() {  # permanently, and outside of the volume: its disk may go away
   [ -e "$UNITS/$1/had-data" ] || : > "$UNITS/$1/had-data"
 }
 
-give() {  # $1: account, the rest: folders: all that is there is its own, but no link's target
+give() {  # $1: account, the rest: folders: the account owns all files in them, but no target of a link
   local account=$1; shift
-  # -execdir: whoever has a folder there could else put a link in its place meanwhile
+  # -execdir: otherwise an owner of a folder there could replace it by a link during the run.
   [ $# -eq 0 ] || find "$@" ! \( -user "$account" -group "$account" \) -execdir chown -h "$account:$account" {} +
 }
 
-seat_files() {  # $1: unit, $2: account: the files are its own, the folders are root's: it takes no name from us
+seat_files() {  # $1: unit, $2: account: it owns the files; root owns the folders, so that the unit cannot replace our files
   local folder=$UNITS/$1/files
   find "$folder" -type d ! \( -user root -group "$2" -perm 1770 \) -execdir chown -h "root:$2" {} + -execdir chmod 1770 {} +
   find "$folder" -type f ! \( -user "$2" -group "$2" \) -execdir chown -h "$2:$2" {} +

@@ -1,4 +1,4 @@
-# What systemd calls
+# The commands that systemd calls.
 
 call_starting() {
   require_name "$1"
@@ -40,7 +40,7 @@ call_ended() {
 
 BEGINS_WITHIN=30  # seconds
 
-use_up_fresh() {  # $1: unit: a start that ended soon, and before there was data, has failed: the next one may as well
+use_up_fresh() {  # $1: unit. A start that ended soon and before there was data failed: the next one may begin without data too
   local began=0 run=$RUN/units/$1
   [ -e "$run/fresh" ] || return 0
   [ ! -e "$run/began" ] || read -r began < "$run/began"
@@ -68,7 +68,7 @@ call_allow() {
   done
 }
 
-ask_allowed() {  # PATH or ADDRESS...: prints those that root has yet to allow
+ask_allowed() {  # PATH or ADDRESS...: prints those that root has not allowed
   local each file
   for each in "$@"; do
     if [[ $each =~ ^$IPV4$ ]]; then file=addresses; else file=paths; fi

@@ -1,14 +1,14 @@
-# Requests: the words after the verb are arguments, what came with it is in the file BODY, the answer is what is said.
+# Requests: the words after the verb are arguments, the file BODY has the content, and standard output is the answer.
 
 ask_ping() { :; }
 
-ask_look() {  # BELOW CLASS=PATH...: all units, and all volumes with what is in their folder BELOW ("-": themselves)
+ask_look() {  # BELOW CLASS=PATH...: prints all units, and all volumes with the content of their folder BELOW ("-": of themselves)
   look_units
   look_volumes "$@"
 }
 
-# What runs calmly is known by its process alone, and files are compared every few seconds: hosts are looked at several
-# times a second, so that a look starts no program as long as nothing has changed.
+# Looks come several times a second. So a look starts no program as long as nothing has changed: a unit that runs steadily
+# is recognized by its process alone, and files are compared every few seconds.
 
 COMPARED=3  # seconds
 
@@ -30,7 +30,7 @@ look_units() {
     else changed+=("$name"); compared+=("$UNITS/$name/record" ${R_FILES[@]+"${R_FILES[@]#* }"}); fi
   done
   if [ ${#asking[@]} -gt 0 ]; then
-    while IFS='=' read -r key value; do  # a block of lines for each, in this order
+    while IFS='=' read -r key value; do  # a block of lines for each unit, in this order
       case $key in
         '') block=$((block + 1)) ;;
         ActiveState) states[${asking[block]}]=$value ;;
@@ -52,24 +52,24 @@ look_units() {
   look_files
 }
 
-look_files() {  # the units of which only files are there
+look_files() {  # prints the units that have only files so far
   local folder machine
   for folder in "$UNITS"/*/; do
     [ ! -e "${folder}record" ] && [ -e "${folder}machine" ] || continue
-    { read -r machine < "${folder}machine"; } 2> /dev/null || continue  # removed meanwhile
+    { read -r machine < "${folder}machine"; } 2> /dev/null || continue  # it was removed meanwhile
     folder=${folder%/}
     printf 'files\t%s\t%s\n' "$machine" "${folder##*/}"
   done
 }
 
-calm_pid() {  # $1: unit: whether it runs as it did when it was last asked for: sets PID
+calm_pid() {  # $1: unit: whether its process is that of the last query; sets PID
   local began='' line fields
   [ -e "$RUN/units/$1/calm" ] && [ -L "$WANTS/quarterdeck-$1.service" ] || return 1
   read -r PID began < "$RUN/units/$1/calm" || return 1
   process_began "$PID" && [ "$BEGAN" = "$began" ]
 }
 
-process_began() {  # $1: process: sets BEGAN (proc(5): starttime); fails for one that has ended
+process_began() {  # $1: process: sets BEGAN (proc(5): starttime); fails where it has ended
   local line fields
   { read -r line < "/proc/$1/stat"; } 2> /dev/null || return 1
   read -r -a fields <<< "${line##*) }"
@@ -77,7 +77,7 @@ process_began() {  # $1: process: sets BEGAN (proc(5): starttime); fails for one
   [ "${fields[0]}" != Z ]
 }
 
-compare_unit() {  # $1: unit, $2: now: sets ALTERED; uses the stamps of files
+compare_unit() {  # $1: unit, $2: the time: sets ALTERED; uses the array stamp
   local run=$RUN/units/$1 seen='' before='' each
   record_of "$1" || { ALTERED=no; return; }
   ALTERED=no
@@ -94,7 +94,7 @@ changed_by_us() { [ ! -d "$RUN/units/$1" ] || { : > "$RUN/units/$1/calm"; : > "$
 
 look_unit() {  # NAME ACTIVE-STATE|calm PID SINCE NOW (microseconds) ALTERED
   local name=$1 pid=$3 run=$RUN/units/$1 starts=0 exit='' why='' state
-  record_of "$name" || return 0  # removed meanwhile
+  record_of "$name" || return 0  # it was removed meanwhile
   if [ -n "$R_NEEDS" ] && [ ! -e "$UNITS/$name/had-data" ] && there "$R_NEEDS" > /dev/null; then note_data "$name"; fi
   [ ! -e "$run/starts" ] || read -r starts < "$run/starts"
   [ ! -e "$run/exit" ] || read -r exit < "$run/exit"
@@ -102,7 +102,7 @@ look_unit() {  # NAME ACTIVE-STATE|calm PID SINCE NOW (microseconds) ALTERED
     calm) state=running ;;
     active | reloading)
       state=running
-      # one that has just ended has failed until it has settled
+      # A unit that was just restarted counts as failed until it has run for a while.
       if [ $(($5 - $4)) -ge 2000000 ]; then
         process_began "$pid" && [ -d "$run" ] && echo "$pid $BEGAN" > "$run/calm"
       elif [ "$starts" -ge 2 ] && [ $(($5 - $4)) -lt 1000000 ]; then state=failed; fi ;;
@@ -116,7 +116,7 @@ look_unit() {  # NAME ACTIVE-STATE|calm PID SINCE NOW (microseconds) ALTERED
     "$((starts > 0 ? starts - 1 : 0))" "$6" "$R_NOTE" "$why"
 }
 
-is_as_written() {  # $1: unit whose record was read: nobody else has changed its files, its record, or how it is started
+is_as_written() {  # $1: unit whose record was read: whether its files, record and unit file are as quarterdeck wrote them
   local each
   [ "$(seal "$1")" = "$(cat "$UNITS/$1/seal" 2> /dev/null)" ] || return 1
   for each in ${R_FILES[@]+"${R_FILES[@]}"}; do
@@ -126,12 +126,12 @@ is_as_written() {  # $1: unit whose record was read: nobody else has changed its
 
 seal() { (cd "$UNITS/$1" && cat record spec.json env "$SYSTEMD/quarterdeck-$1.service" 2> /dev/null | sha256sum); }
 
-class_root() {  # $1 as for read_root: fails where volumes may not be kept there
+class_root() {  # $1 as for read_root: fails where volumes are not allowed
   read_root "$1"
   is_allowed || fail $PRECONDITION "root has not allowed volumes below $ROOT"
 }
 
-read_root() {  # $1: CLASS=PATH, or CLASS=@PATH where each volume is mounted by itself: sets CLASS, ROOT and MOUNTS
+read_root() {  # $1: CLASS=PATH, or CLASS=@PATH where each volume has its own mount: sets CLASS, ROOT and MOUNTS
   CLASS=${1%%=*} ROOT=${1#*=} MOUNTS=no
   require_name "$CLASS"
   if [[ $ROOT == @* ]]; then MOUNTS=yes ROOT=${ROOT#@}; fi
@@ -141,7 +141,7 @@ read_root() {  # $1: CLASS=PATH, or CLASS=@PATH where each volume is mounted by 
 
 is_allowed() { [ "$ROOT" = "$LIB/volumes/$CLASS" ] || is_listed paths "$ROOT"; }
 
-is_away() {  # a disk that is not mounted is not lost data, but not known
+is_away() {  # the data of a disk that is not mounted is not lost, but unknown
   [ "$MOUNTS" = no ] && [ "$ROOT" != "$LIB/volumes/$CLASS" ] &&
     [ -e "$LIB/classes/$CLASS" ] && [ ! -e "$ROOT/.quarterdeck" ]
 }

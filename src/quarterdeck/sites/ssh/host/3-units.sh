@@ -1,11 +1,11 @@
-unpack() {  # what came with a request, as a folder of its own: sets NEW
+unpack() {  # unpacks the body of a request into a new folder: sets NEW
   NEW=$(mktemp -d "$LIB/tmp/XXXXXX") || full
   trap 'rm -rf "$NEW"' EXIT
   tar -xpf "$BODY" -C "$NEW" --no-same-owner || full
   [ -z "$(find "$NEW" ! -type f ! -type d -print -quit)" ] || fail $INVALID "there is more than files in it"
 }
 
-make_unit_folder() {  # $1: unit, $2: its machine, by which it is found before it has a record
+make_unit_folder() {  # $1: unit, $2: its machine, which identifies it until it has a record
   require_name "$1"; require_name "$2"
   mkdir -p "$UNITS/$1/files" || full
   chmod 711 "$UNITS/$1"
@@ -13,7 +13,7 @@ make_unit_folder() {  # $1: unit, $2: its machine, by which it is found before i
   [ -e "$UNITS/$1/created" ] || date +%s.%6N > "$UNITS/$1/created" || full
 }
 
-put_files() {  # $1: unit, $2: a folder: each file in it takes the place of the unit's own. None does if the disk is full
+put_files() {  # $1: unit, $2: a folder: replaces the files of the unit by those in it. On a full disk it replaces none
   [ -d "$2" ] || return 0
   local folder=$UNITS/$1/files path account=''
   ! record_of "$1" || account=$R_ACCOUNT
@@ -25,7 +25,7 @@ put_files() {  # $1: unit, $2: a folder: each file in it takes the place of the 
   changed_by_us "$1"
 }
 
-plain_folder() {  # $1: a folder, $2: a path below it, $3: whose files are in it: is made, and has no link in it
+plain_folder() {  # $1: a folder, $2: a path below it, $3: the owner of its files: makes the path, and refuses links in it
   local at=$1 part
   require_path "$2"
   for part in ${2//\// }; do
@@ -36,7 +36,7 @@ plain_folder() {  # $1: a folder, $2: a path below it, $3: whose files are in it
   [ -z "$3" ] || { chown "root:$3" "$at"; chmod 1770 "$at"; }
 }
 
-keep_record() {  # $1: unit; NEW has record, spec.json, exec, env: what is to be so from its next start on
+keep_record() {  # $1: unit; NEW has record, spec.json, exec, env: they are valid from its next start on
   local exec
   read_record "$NEW/record" || fail $INVALID "the unit has no record"
   check_record "$1"
@@ -56,7 +56,7 @@ keep_record() {  # $1: unit; NEW has record, spec.json, exec, env: what is to be
   changed_by_us "$1"
 }
 
-stray_variables() {  # $1: a unit's own variables: names that systemd would give it besides. It has what its caller wants alone
+stray_variables() {  # $1: the file with a unit's variables: prints the other names that systemd would add. A unit gets none of them
   local name
   { printf '%s\n' {http,https,all,no,ftp}_proxy {HTTP,HTTPS,ALL,NO,FTP}_PROXY; systemctl show-environment; } 2> /dev/null |
     sort -u | while IFS='=' read -r name _; do
@@ -139,7 +139,7 @@ END
   printf '\n[Install]\nWantedBy=multi-user.target\n'
 }
 
-want() {  # to run, now and after each boot
+want() {  # starts it at each boot
   [ -L "$WANTS/quarterdeck-$1.service" ] || { mkdir -p "$WANTS" && ln -sfT "$SYSTEMD/quarterdeck-$1.service" "$WANTS/quarterdeck-$1.service"; } || full
 }
 
@@ -152,7 +152,7 @@ ask_start() {  # UNIT fresh|again; with record, spec.json, exec, env and files
   require_name "$1"
   unpack
   locked; admit
-  [ "$1" != $VRRP ] || locked "unit-$1"  # which is every plane's
+  [ "$1" != $VRRP ] || locked "unit-$1"  # all planes share this unit
   ! record_of "$1" || digest=$R_DIGEST
   [ ! -e "$UNITS/$1/exec" ] || before=$(< "$UNITS/$1/exec")
   now=$(active_state "$1")
@@ -181,17 +181,17 @@ ask_start() {  # UNIT fresh|again; with record, spec.json, exec, env and files
   fail $UNAVAILABLE "systemd could not start it: $(journalctl -q -o cat -n 1 -u "quarterdeck-$1.service" -p warning)"
 }
 
-is_at_it() {  # $1: unit, $2: its state, $3: fresh|again: whether it runs as wanted, or is tried again as it is
+is_at_it() {  # $1: unit, $2: its state, $3: fresh|again: whether it runs as wanted, or systemd retries it as wanted
   [ -n "$digest" ] && grep -qxF "digest $digest" "$NEW/record" && [ -L "$WANTS/quarterdeck-$1.service" ] || return 1
   case $2 in
     active | reloading) return 0 ;;
-    # systemd ends a refused start before it waits for the next one: it is "deactivating" for that moment
+    # After a refused start a unit is "deactivating" for a moment, before systemd waits for the next start.
     activating | deactivating) [ ! -e "$run/refused" ] || [ "$3" != fresh ] || return 1; [ "$before" = "$(< "$NEW/exec")" ] ;;
     *) return 1 ;;
   esac
 }
 
-ask_keep() {  # UNIT; with record, spec.json, exec, env: what it is from its next start on. What runs goes on running
+ask_keep() {  # UNIT; with record, spec.json, exec, env, which are valid from its next start on. It keeps running
   require_name "$1"
   unpack
   locked; admit
@@ -199,7 +199,7 @@ ask_keep() {  # UNIT; with record, spec.json, exec, env: what it is from its nex
   keep_record "$1"
 }
 
-ask_spec() {  # UNIT: what its caller kept with it; nothing where there is no such unit
+ask_spec() {  # UNIT: prints its stored specification; nothing where there is no such unit
   require_name "$1"
   [ ! -e "$UNITS/$1/spec.json" ] || cat "$UNITS/$1/spec.json"
 }
@@ -237,7 +237,7 @@ ask_priority() {  # UNIT WEIGHT
   [ "$(active_state "$1")" != active ] || systemctl set-property --runtime "quarterdeck-$1.service" "CPUWeight=$2"
 }
 
-ask_hold() {  # UNIT SECONDS: where it stands; the timer that lets it go is there before it is held
+ask_hold() {  # UNIT SECONDS: pauses its process; the timer that resumes it is started before that
   local pid timer
   require_name "$1"
   [[ $2 =~ ^[0-9]{1,3}(\.[0-9]{1,6})?$ ]] || fail $INVALID "$2 seconds"
@@ -251,7 +251,7 @@ ask_hold() {  # UNIT SECONDS: where it stands; the timer that lets it go is ther
   kill -STOP "$pid"
 }
 
-ask_let_go() {  # UNIT: whoever asks; from then on an older token is refused
+ask_let_go() {  # UNIT: allowed with any fencing token; from then on lower tokens are refused
   local pid
   require_name "$1"
   pid=$(main_pid "$1")
@@ -279,7 +279,7 @@ remove_unit() {
   [ ! -e "$UNITS/$1" ] || { mv -T "$UNITS/$1" "$LIB/tmp/gone-$1-$$" && rm -rf "$LIB/tmp/gone-$1-$$"; }
 }
 
-ask_files() {  # MACHINE; with a folder for each unit: its files are put where it watches them
+ask_files() {  # MACHINE; the body has a folder for each unit, whose files replace those of the unit
   local folder unit
   unpack
   locked; admit
@@ -291,7 +291,7 @@ ask_files() {  # MACHINE; with a folder for each unit: its files are put where i
   done
 }
 
-ask_remove_files() {  # with lines: UNIT and the file's path below the unit's folder
+ask_remove_files() {  # the body has lines: UNIT, and the path of a file below its folder
   local unit path
   locked; admit
   while read -r unit path; do
@@ -302,14 +302,14 @@ ask_remove_files() {  # with lines: UNIT and the file's path below the unit's fo
   done < "$BODY"
 }
 
-SPAWN_FAILED=641257651c1b4ec9a8624d7a40a9e1e7  # systemd's catalogue: it could not execute a unit's program
+SPAWN_FAILED=641257651c1b4ec9a8624d7a40a9e1e7  # message id of systemd: it could not execute the program of a unit
 
-ask_logs() {  # UNIT LINES: what it wrote since there is such a unit, and why systemd could not execute its program
+ask_logs() {  # UNIT LINES: prints its output since it was created, and why systemd could not execute its program
   local created=0
   require_name "$1"; require_number "$2"
   [ -e "$UNITS/$1/created" ] && [ "$2" != 0 ] || return 0
   read -r created < "$UNITS/$1/created"
-  # from the end backwards: with --since alone the first lines after that would be counted
+  # In reverse: together with --since, -n would otherwise take the first lines.
   journalctl -q --no-pager -r -o cat -n "$2" --since "@$created" "_SYSTEMD_UNIT=quarterdeck-$1.service" _TRANSPORT=stdout + \
     "UNIT=quarterdeck-$1.service" MESSAGE_ID=$SPAWN_FAILED | tac
 }

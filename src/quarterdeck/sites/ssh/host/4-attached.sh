@@ -1,10 +1,11 @@
-# Volumes that can be attached to other hosts. What attaches and detaches them are commands of people's, which run where
-# the manager does; here it is kept which volumes are this host's: those of which it has a claim, and that are mounted.
-#   $LIB/attached/CLASS/.root   where volumes of the class are mounted
-#   $LIB/attached/CLASS/VOLUME  a claim: it is to be attached here, or is; in it since when, by the manager's clock. A host
-#                               that did not answer when its volume was taken may have it mounted still: it has the older one
+# Volumes that can be attached to other hosts. The user's own commands attach and detach them, on the manager's host. A
+# volume belongs to this host if it has a claim here and is mounted.
+#   $LIB/attached/CLASS/.root   the folder below which volumes of the class are mounted
+#   $LIB/attached/CLASS/VOLUME  a claim: the volume is, or will be, attached here. It contains the time of the claim, by
+#                               the manager's clock: a host that did not answer when its volume was taken away may
+#                               still have it mounted, with an older claim.
 
-mounted() {  # $1: a path. It is not touched: a disk that hangs has whoever does hang as well
+mounted() {  # $1: a path. It is not accessed: access to a hanging disk hangs as well
   local at
   while read -r _ _ _ _ at _; do [ "$at" != "$1" ] || return 0; done < /proc/self/mountinfo
   return 1
@@ -16,7 +17,7 @@ since() { local at=0; read -r at < "$LIB/attached/$CLASS/$1" 2> /dev/null; echo 
 
 claims() { [ ! -d "$LIB/attached/$CLASS" ] || find "$LIB/attached/$CLASS" -mindepth 1 -maxdepth 1 ! -name '.*' -printf '%f\n'; }
 
-is_detached() {  # $1: a path: whether it is in a volume that would be mounted here, and is not this host's
+is_detached() {  # $1: a path: whether it is in an attachable volume that does not belong to this host
   local note root volume
   for note in "$LIB"/attached/*/.root; do
     [ -e "$note" ] || continue
@@ -33,7 +34,7 @@ attachable() {  # CLASS=@PATH NAME
   [ $MOUNTS = yes ] || fail $INVALID "volumes of $CLASS are local"
 }
 
-look_attached() {  # BELOW: all that have a claim
+look_attached() {  # BELOW: prints all volumes with a claim
   local volume arriving entry
   for volume in $(claims); do
     arriving=yes
@@ -52,7 +53,7 @@ first_attached() {
   for volume in $(claims); do if is_attached "$volume"; then printf '%s' "$ROOT/$volume"; return; fi; done
 }
 
-free_attached() {  # the least that any has; it is not known what the storage has for others
+free_attached() {  # the least free space of any volume; that of the storage behind them is unknown
   local volume used=0 least=$((2 ** 60)) blocks size row
   for volume in $(claims); do
     is_attached "$volume" || continue
@@ -63,7 +64,7 @@ free_attached() {  # the least that any has; it is not known what the storage ha
   echo "$least $used"
 }
 
-ask_where() {  # NAME CLASS=PATH...: the classes that have such a volume here: local, attached, claimed; away: not known
+ask_where() {  # NAME CLASS=PATH...: prints the classes with such a volume here: local, attached, claimed; away: unknown
   local name=$1 each; shift
   require_name "$name"
   for each in "$@"; do
@@ -77,7 +78,7 @@ ask_where() {  # NAME CLASS=PATH...: the classes that have such a volume here: l
   done
 }
 
-ask_claim() {  # CLASS=@PATH NAME NOW: it is to be attached here, to a folder that nobody but root writes to
+ask_claim() {  # CLASS=@PATH NAME NOW: claims the volume, and makes its mount point, which only root can write to
   local folder
   locked; admit
   attachable "$1" "$2"; require_number "$3"
@@ -88,7 +89,7 @@ ask_claim() {  # CLASS=@PATH NAME NOW: it is to be attached here, to a folder th
   put "$folder/$2" 644 <<< "$3"
 }
 
-ask_settle() {  # CLASS=@PATH NAME: it has been attached; prints what ask_volumes does
+ask_settle() {  # CLASS=@PATH NAME: takes over an attached volume; prints what ask_volumes does
   locked; admit
   attachable "$1" "$2"
   is_attached "$2" || fail $UNAVAILABLE "nothing is mounted at $ROOT/$2"
@@ -97,7 +98,7 @@ ask_settle() {  # CLASS=@PATH NAME: it has been attached; prints what ask_volume
   measure_volume "$2"
 }
 
-ask_release() {  # CLASS=@PATH NAME: nothing starts with it from now on; refused while something uses it
+ask_release() {  # CLASS=@PATH NAME: no unit starts with it from now on; refused while a unit uses it
   local user claim
   locked; admit
   attachable "$1" "$2"
@@ -109,7 +110,7 @@ ask_release() {  # CLASS=@PATH NAME: nothing starts with it from now on; refused
   rm -f "${claim%/*}/.leaving-$2"
 }
 
-user_of() {  # $1: a volume: a unit that has a process, or is about to, and may write there
+user_of() {  # $1: a volume: prints a unit with a process, or about to have one, that may write there
   local name each
   for name in "$UNITS"/*/record; do
     [ -e "$name" ] || continue
@@ -122,7 +123,7 @@ user_of() {  # $1: a volume: a unit that has a process, or is about to, and may 
   done
 }
 
-ask_disclaim() {  # CLASS=@PATH NAME: it is not to be here any more
+ask_disclaim() {  # CLASS=@PATH NAME: withdraws the claim
   locked; admit
   attachable "$1" "$2"
   ! mounted "$ROOT/$2" || fail $CONFLICT "$ROOT/$2 is still mounted"
@@ -130,7 +131,7 @@ ask_disclaim() {  # CLASS=@PATH NAME: it is not to be here any more
   [ ! -d "$ROOT/$2" ] || rmdir "$ROOT/$2" || fail $CONFLICT "$ROOT/$2 is not empty below the mount"
 }
 
-ask_drop() {  # CLASS=@PATH NAME SINCE: another host has it by a later claim. What is mounted here cannot be written to
+ask_drop() {  # CLASS=@PATH NAME SINCE: gives up a volume that another host has by a later claim; a mount here is stale
   locked; admit
   attachable "$1" "$2"; require_number "$3"
   [ "$(since "$2")" -le "$3" ] || return 0
@@ -138,7 +139,7 @@ ask_drop() {  # CLASS=@PATH NAME SINCE: another host has it by a later claim. Wh
   remove_dropped
 }
 
-remove_dropped() {  # the folders of volumes that were dropped, once nothing is mounted there any more
+remove_dropped() {  # removes the folders of dropped volumes once nothing is mounted there
   local note volume
   for note in "$LIB/attached/$CLASS"/.dropped-*; do
     [ -e "$note" ] || continue
@@ -149,19 +150,19 @@ remove_dropped() {  # the folders of volumes that were dropped, once nothing is 
   done
 }
 
-ask_empty() {  # CLASS=@PATH NAME: all that is in it is gone at once, even if deleting is cut short
+ask_empty() {  # CLASS=@PATH NAME: empties it at once, even if the deletion is interrupted
   local aside
   locked; admit
   attachable "$1" "$2"
   is_attached "$2" || fail $UNAVAILABLE "it is not attached here"
-  { chown root:root "$ROOT/$2" && chmod 700 "$ROOT/$2"; } || full  # nobody else puts a link there meanwhile
+  { chown root:root "$ROOT/$2" && chmod 700 "$ROOT/$2"; } || full  # no other user can put a link there meanwhile
   aside=$(mktemp -d "$ROOT/$2/.deleted-XXXXXX") || full
   find "$ROOT/$2" -mindepth 1 -maxdepth 1 ! -name '.deleted-*' ! -name lost+found -exec mv -t "$aside" {} + || full
   unlocked
   delete_slowly "$ROOT/$2"
 }
 
-ask_forget_class() {  # CLASS=@PATH: of which nothing is here any more
+ask_forget_class() {  # CLASS=@PATH: a class without volumes here
   attachable "$1" any
   remove_dropped
   [ -n "$(claims)" ] || rm -rf "${LIB:?}/attached/$CLASS"

@@ -12,7 +12,7 @@ ask_create() {  # CLASS=PATH NAME; prints what ask_volumes does
   measure_volume "$2"
 }
 
-measure_volume() {  # NAME CLASS PATH, bytes on the disk, when a file was last written
+measure_volume() {  # prints NAME CLASS PATH, the bytes on the disk, and the time of the last write
   local blocks changed total=0 newest=''
   while read -r blocks changed; do
     total=$((total + blocks * 512))
@@ -38,7 +38,7 @@ ask_volumes() {  # CLASS=PATH...
   done
 }
 
-find_volume() {  # NAME CLASS=PATH...: sets FOUND; what cannot be looked at is not known
+find_volume() {  # NAME CLASS=PATH...: sets FOUND; fails where a class cannot be searched, since the answer is unknown
   local name=$1 each away=''; shift
   FOUND=''
   require_name "$name"
@@ -59,7 +59,7 @@ ask_entries() {  # NAME BELOW CLASS=PATH...
   [ ! -d "$FOUND" ] || find "$FOUND" -mindepth 1 -maxdepth 1 -printf '%f\n'
 }
 
-ask_search() {  # NAME FILES SINCE MOST CLASS=PATH...; with lines to look for: the last MOST bytes, and one, of what has any
+ask_search() {  # NAME FILES SINCE MOST CLASS=PATH...; the body has the texts. Prints the last MOST + 1 bytes of the matching lines
   local name=$1 files=$2 since=$3 most=$4 before file owner; shift 4
   [[ $files =~ ^[A-Za-z0-9._*-]+$ ]] || fail $INVALID "$files names no files"
   require_number "$since"; require_number "$most"
@@ -69,19 +69,19 @@ ask_search() {  # NAME FILES SINCE MOST CLASS=PATH...; with lines to look for: t
   while IFS= read -r -d '' file; do
     owner=$(stat -c %U "$FOUND/$file")
     [[ " $ACCOUNTS " == *" $owner "* ]] || owner=quarterdeck-etcd
-    # not as root: whoever may write there may have put a link in its place by now
-    # shellcheck disable=SC2016 # that bash is to expand it
+    # Not as root: an owner of the volume can replace a file by a link at any time.
+    # shellcheck disable=SC2016 # the inner bash expands it
     as_user "$owner" bash -c 'grep -haF -f - -- "$1" || [ $? -eq 1 ]' search "$FOUND/$file" < "$BODY" ||
       fail $UNAVAILABLE "$FOUND/$file cannot be read"
   done < <(searched '%f\0' | sort -z) | tail -c $((most + 1)) | gzip | base64 -w 0 || exit
   [ -z "$(comm -23 <(sort <<< "$before") <(searched '%i\n' | sort))" ] || fail $UNAVAILABLE "files were renamed while they were read"
 }
 
-searched() {  # $1: what is printed of each file (find -printf); FOUND, files and since say which
+searched() {  # $1: the format of each file (find -printf); FOUND, files and since select them
   find "$FOUND" -mindepth 1 -maxdepth 1 -type f -name "$files" -newermt "@$((since - 1))" -printf "$1"
 }
 
-ask_delete() {  # NAME CLASS=PATH...: it is gone at once, even if deleting is cut short
+ask_delete() {  # NAME CLASS=PATH...: removes it at once, even if the deletion is interrupted
   local name=$1 each; shift
   locked; admit
   find_volume "$name" "$@"
@@ -93,10 +93,10 @@ ask_delete() {  # NAME CLASS=PATH...: it is gone at once, even if deleting is cu
   done
 }
 
-delete_slowly() {  # where the disk is told of freed blocks, whoever syncs waits for what was freed at once
+delete_slowly() {  # on disks with online discard, each fsync waits for the blocks that were freed before it
   [ -d "$1" ] || return 0
   find "$1" -mindepth 1 -maxdepth 1 -name '.deleted-*' -print0 | while IFS= read -r -d '' gone; do
-    give root "$gone"  # nobody puts links there any more
+    give root "$gone"  # the former owner can no longer put links there
     find "$gone" -type f -size +4M -print0 | while IFS= read -r -d '' file; do
       local size
       size=$(stat -c %s "$file")
@@ -106,13 +106,13 @@ delete_slowly() {  # where the disk is told of freed blocks, whoever syncs waits
   done
 }
 
-ask_free() {  # CLASS=PATH: bytes that are free there, and bytes that its volumes take
+ask_free() {  # CLASS=PATH: prints the free bytes, and the bytes that its volumes take
   local used=0 row blocks size
   class_root "$1"
   require_there
   if [ $MOUNTS = yes ]; then free_attached; return; fi
   while read -r row; do used=$((used + row * 512)); done < <(find "$ROOT" ! -type d -printf '%b\n' 2> /dev/null)
-  while [ ! -d "$ROOT" ]; do ROOT=$(dirname "$ROOT"); done  # it comes with the first volume, in the file system of this one
+  while [ ! -d "$ROOT" ]; do ROOT=$(dirname "$ROOT"); done  # the first volume creates the folder, in the file system of this one
   read -r blocks size < <(stat -f -c '%a %S' "$ROOT")
   echo "$((blocks * size)) $used"
 }

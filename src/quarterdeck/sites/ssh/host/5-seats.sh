@@ -1,6 +1,6 @@
 ask_ledger() { [ ! -e "$LIB/ledger.json" ] || cat "$LIB/ledger.json"; }
 
-ask_keep_ledger() {  # SHA-256 of the ledger that the caller has changed ("-": there was none); with the new one
+ask_keep_ledger() {  # SHA-256 of the ledger that the caller read ("-": there was none); the body has the new one
   local now=-
   locked; admit; locked ledger
   [ ! -e "$LIB/ledger.json" ] || now=$(sha256sum < "$LIB/ledger.json")
@@ -16,7 +16,7 @@ ask_memory() { local key value; while read -r key value _; do [ "$key" != MemAva
 
 ask_clock() { echo "$EPOCHREALTIME"; }
 
-ask_sync() {  # CLASS=PATH TIMES: seconds for each of some small writes that are to survive a loss of power
+ask_sync() {  # CLASS=PATH TIMES: prints the seconds of each of some small durable writes
   local at
   class_root "$1"; require_number "$2"
   require_there
@@ -29,11 +29,11 @@ ask_sync() {  # CLASS=PATH TIMES: seconds for each of some small writes that are
   done
 }
 
-ask_round_trip() {  # ADDRESS PORT: microseconds for each of a few connections
+ask_round_trip() {  # ADDRESS PORT: prints the microseconds of each of a few connections
   local at
   [[ $1 =~ ^[0-9a-fA-F.:]+$ ]] || fail $INVALID "$1 is no address"; require_number "$2"
   for at in 1 2 3; do
-    # shellcheck disable=SC2016 # that bash is to expand it
+    # shellcheck disable=SC2016 # the inner bash expands it
     timeout 3 bash -c 'at=${EPOCHREALTIME/./}; exec 3<> "/dev/tcp/$0/$1" || exit 1; echo $((${EPOCHREALTIME/./} - at))' \
       "$1" "$2" 2> /dev/null || fail $UNAVAILABLE "nothing answers at $1:$2"
   done

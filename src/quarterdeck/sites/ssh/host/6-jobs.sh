@@ -1,16 +1,16 @@
-ask_job() {  # DEADLINE MOST; with the number of its variables, these, and its words, each ended by a zero
+ask_job() {  # DEADLINE MOST; the body has the environment and the arguments, each ended by NUL
   local words=() pid watch code
   [[ $1 =~ ^[0-9]{1,6}(\.[0-9]{1,3})?$ ]] || fail $INVALID "$1 seconds"; require_number "$2"
   mapfile -d '' -t words < "$BODY"
   {
-    # what it changes its user in must not be the first process of its namespace, which dies with its parent only as root
-    # shellcheck disable=SC2016 # that bash is to expand it
+    # The first process of the namespace stays root: after a change of user it would lose its parent-death signal.
+    # shellcheck disable=SC2016 # the inner bash expands it
     setpriv --pdeathsig KILL unshare --pid --fork --kill-child --mount-proc -- bash -c '"$@"; exit $?' job \
       setpriv --reuid=quarterdeck-etcd --regid=quarterdeck-etcd --clear-groups --no-new-privs --inh-caps=-all \
       --bounding-set=-all -- timeout -s KILL "$1" env -i "${words[@]}" 2>&1 &
     pid=$!
     echo "$pid" > "$SESSION/job-$ID"
-    # it ends with the session, however that ends: nobody has its pipe open for writing then
+    # The job ends with the session, even a killed one: the last writer of this pipe is then gone.
     (read -r _ < "$SESSION/life"; kill -KILL "$pid") > /dev/null 2>&1 &
     watch=$!
     wait "$pid"

@@ -1,10 +1,10 @@
-# Programs that a host downloads by itself. What is downloaded is another's word until its digest is the one that the
-# caller gave: only a user of the moment without any rights sees it before, and it is never run.
+# Programs that a host downloads by itself. A download is untrusted until it has the digest that the caller gave: until
+# then only a dynamic user without privileges handles it, and it is never run.
 
 MOST=$((1024 * 1024 * 1024))  # bytes of one download, and of one program
 ADDRESS='^https?://[]A-Za-z0-9._~:/?#@!$&()*+,;=%[-]+$'
 
-nobody() {  # runs a program as a user who has nothing, sees nothing of ours, and may write to what it is given open
+nobody() {  # runs a program as a dynamic user that has no privileges and sees none of our files; it writes to open descriptors
   systemd-run --quiet --pipe --wait --collect --property=DynamicUser=yes --property=ProtectSystem=strict \
     --property=ProtectHome=yes --property=PrivateDevices=yes --property=CapabilityBoundingSet= \
     --property=NoNewPrivileges=yes --property="InaccessiblePaths=-$LIB -$ETC -/root -/boot" \
@@ -13,7 +13,7 @@ nobody() {  # runs a program as a user who has nothing, sees nothing of ours, an
 
 shown() { local rest=${1#*://}; local host=${rest%%/*}; printf '%s://%s' "${1%%://*}" "${host##*@}${rest#"$host"}"; }  # without a password
 
-ask_fetch() {  # SHA-256 NAME BYTES SHA-256-OF-ARCHIVE ("-": not known); with lines: the address, the file in an archive
+ask_fetch() {  # SHA-256 NAME BYTES SHA-256-OF-ARCHIVE ("-": unknown); the body has lines: the address, the file in the archive
   require_program "$1" "$2" "$1"; require_number "$3"
   [[ $4 == - || $4 =~ ^[0-9a-f]{64}$ ]] || fail $INVALID "no digest"
   [ "$3" -le $MOST ] || fail $INVALID "a program of more than $MOST bytes"
@@ -43,11 +43,11 @@ ask_fetch() {  # SHA-256 NAME BYTES SHA-256-OF-ARCHIVE ("-": not known); with li
   require_executable "$folder/$2"
 }
 
-unpacked() {  # $1: a file of the archive on stdin, $2: bytes that it has
+unpacked() {  # $1: a file of the archive on stdin, $2: its size in bytes
   nobody --property=PrivateNetwork=yes tar -xzOf - -- "$1" 2> /dev/null | { head -c "$2"; cat > /dev/null; }
 }
 
-download() {  # $1: address, $2: what has come of it, $3: what all of it is to be called. It goes on where the last try ended
+download() {  # $1: address, $2: the file for the received bytes, $3: the final path. It resumes where the last attempt ended
   local has=0 before code errors=$SESSION/errors-$ID
   command -v curl wget > /dev/null || fail $PRECONDITION "it has neither curl nor wget to download with"
   for _ in 1 2 3 4 5; do
@@ -60,12 +60,12 @@ download() {  # $1: address, $2: what has come of it, $3: what all of it is to b
     [ "$code" != 0 ] || { mv -fT "$2" "$3"; return; }
     [ "$has" = "$before" ] || continue
     [ "$has" != 0 ] || break
-    : > "$2"  # what has come is nothing to go on with
+    : > "$2"  # the server cannot resume from these bytes
   done
   fail $UNAVAILABLE "it cannot download $(shown "$1"): $(tail -n 1 "$errors") ($has bytes have come)"
 }
 
-requested() {  # $1: address, which may have a password in it and is in no list of arguments, $2: bytes to leave out
+requested() {  # $1: address, kept out of argv since it may have a password, $2: the offset in bytes
   if command -v curl > /dev/null; then
     printf 'url = "%s"\n' "$1" | nobody curl -q --config - --silent --show-error --fail --location --max-redirs 5 \
       --proto =http,https --proto-redir =http,https --connect-timeout 10 --speed-limit 1024 --speed-time 30 \

@@ -1,11 +1,11 @@
-# Files that are put into volumes. All of it is done as the user that has the volume: it may have put links there.
+# Puts files into volumes. All steps run as the owner of the volume, since it may have put links there.
 
-as_user() {  # USER COMMAND...: without any right of root's
+as_user() {  # USER COMMAND...: without any privileges of root
   setpriv --reuid="$1" --regid="$1" --clear-groups --no-new-privs --inh-caps=-all --bounding-set=-all -- "${@:2}"
 }
 
-in_volume() {  # one of the next functions with its arguments, as the volume's user
-  # shellcheck disable=SC2016 # the shell of that user expands it
+in_volume() {  # runs one of the next functions with its arguments, as the owner of the volume
+  # shellcheck disable=SC2016 # the inner shell expands it
   as_user "$OWNER" bash -c "set -u -o pipefail; $(declare -f is_whole begin_part part_size add_part sync_part settle_part)
 "'"$@"' fill "$@"
 }
@@ -14,7 +14,7 @@ is_whole() {  # PATH SHA-256 SIZE
   [ -f "$1" ] && [ "$(stat -c %s "$1")" = "$3" ] && [ "$(sha256sum < "$1")" = "$2  -" ]
 }
 
-begin_part() {  # FOLDER PART SIZE: prints how many bytes there are of this file; those of others go
+begin_part() {  # FOLDER PART SIZE: prints how many bytes of this file exist; removes parts of others
   find "$1" -mindepth 1 -maxdepth 1 -name '.filling-*' ! -path "$2" -delete
   [ ! -e "$2" ] || [ "$(stat -c %s "$2")" -le "$3" ] || rm -f "$2"
   : >> "$2" && stat -c %s "$2"
@@ -30,7 +30,7 @@ sync_part() { chmod 600 "$1" && sync "$1"; }
 
 settle_part() { mv -fT "$1" "$2/$3" && sync "$2"; }  # PART FOLDER FILE
 
-filling() {  # NAME FILE SHA-256 SIZE CLASS=PATH...: sets FOUND, OWNER, and PART, which has what has come
+filling() {  # NAME FILE SHA-256 SIZE CLASS=PATH...: sets FOUND, OWNER, and PART, the file with the received bytes
   local name=$1 file=$2 digest=$3 size=$4; shift 4
   require_name "$file"; require_number "$size"
   [[ $digest =~ ^[0-9a-f]{64}$ ]] || fail $INVALID "no digest"
@@ -47,14 +47,14 @@ not_written() {
   fail $UNAVAILABLE "a file in $FOUND could not be written: $((free * size / 1048576)) MiB are free there"
 }
 
-ask_fill() {  # NAME FILE SHA-256 SIZE CLASS=PATH...: whether it is there, or how many bytes have come
+ask_fill() {  # NAME FILE SHA-256 SIZE CLASS=PATH...: prints the number of bytes received, or that it is complete
   filling "$@"
   if in_volume is_whole "$FOUND/$2" "$3" "$4"; then echo there; return; fi
   locked; admit
   in_volume begin_part "$FOUND" "$PART" "$4" || not_written
 }
 
-ask_fill_part() {  # NAME FILE SHA-256 SIZE OFFSET zstd|gzip CLASS=PATH...; with the bytes from there on, compressed
+ask_fill_part() {  # NAME FILE SHA-256 SIZE OFFSET zstd|gzip CLASS=PATH...; the body has the compressed bytes from there on
   local offset=$5 packing=$6 has
   filling "$1" "$2" "$3" "$4" "${@:7}"
   require_number "$offset"
@@ -66,7 +66,7 @@ ask_fill_part() {  # NAME FILE SHA-256 SIZE OFFSET zstd|gzip CLASS=PATH...; with
   in_volume add_part "$PART" "$offset" "$packing" < "$BODY" || not_written
 }
 
-ask_fill_whole() {  # NAME FILE SHA-256 SIZE CLASS=PATH...: what has come is the file now, if it is the right one
+ask_fill_whole() {  # NAME FILE SHA-256 SIZE CLASS=PATH...: moves the received file into place if its digest is right
   filling "$@"
   if in_volume is_whole "$FOUND/$2" "$3" "$4"; then return; fi
   in_volume is_whole "$PART" "$3" "$4" ||

@@ -1,4 +1,4 @@
-ask_program() {  # SHA-256 NAME PACKED: whether it is there, or how many bytes of what PACKED is the digest of have come
+ask_program() {  # SHA-256 NAME PACKED (the digest of the compressed form): prints the number of bytes received, or that it is complete
   require_program "$1" "$2" "$3"
   local there=$LIB/programs/$1/$2 part=$LIB/programs/.part-$3
   if [ -e "$there" ]; then
@@ -12,7 +12,7 @@ ask_program() {  # SHA-256 NAME PACKED: whether it is there, or how many bytes o
 
 require_program() { [[ $1 =~ ^[0-9a-f]{64}$ && $3 =~ ^[0-9a-f]{64}$ ]] || fail $INVALID "no digest"; require_name "$2"; }
 
-ask_program_part() {  # SHA-256 NAME PACKED OFFSET; with the bytes from there on
+ask_program_part() {  # SHA-256 NAME PACKED OFFSET; the body has the bytes from there on
   require_program "$1" "$2" "$3"; require_number "$4"
   local part=$LIB/programs/.part-$3 has=0
   locked
@@ -21,7 +21,7 @@ ask_program_part() {  # SHA-256 NAME PACKED OFFSET; with the bytes from there on
   cat "$BODY" >> "$part" || { truncate -s "$4" "$part"; full; }
 }
 
-ask_program_whole() {  # SHA-256 NAME PACKED zstd|gzip: unpacks it, and has it be a program if it is the right one
+ask_program_whole() {  # SHA-256 NAME PACKED zstd|gzip: unpacks it, and installs it if its digest is right
   require_program "$1" "$2" "$3"
   local part=$LIB/programs/.part-$3 folder=$LIB/programs/$1 new
   [ ! -e "$folder/$2" ] || { rm -f "$part"; return 0; }

@@ -1,10 +1,11 @@
-# Faults, for drills. What makes them comes with the request for one (sites/ssh/drill/faults.sh), and goes with the last.
+# Faults, for drills. The code that makes them comes with a request (sites/ssh/drill/faults.sh), and is removed after the
+# last fault.
 
 FAULT=$LIB/fault FAULTS=$LIB/faults
-# Nothing else is taken for it: whoever may only "serve" does not choose what runs as root.
+# No other code is accepted: a caller of "serve" must not choose what runs as root.
 FAULTS_DIGEST=@FAULTS_DIGEST@
 
-ask_faults() { [ ! -e "$FAULT/said" ] || cat "$FAULT/said"; }  # what is made, as its maker calls it
+ask_faults() { [ ! -e "$FAULT/said" ] || cat "$FAULT/said"; }  # prints the present fault as its maker describes it
 
 ask_fault() { with_faults make_fault "$@"; }
 
@@ -14,7 +15,7 @@ ask_corrupt() { with_faults corrupt "$@"; }
 
 ask_undo_fault() { with_faults undo_fault "$@"; }
 
-with_faults() {  # FUNCTION SIZE ARGUMENTS...; with SIZE bytes of what has that function, and then what it is given
+with_faults() {  # FUNCTION SIZE ARGUMENTS...; the body has SIZE bytes of code, then the body of the function
   local call=$1 size=$2 digest; shift 2
   require_number "$size"
   digest=$(head -c "$size" "$BODY" | sha256sum)
@@ -30,7 +31,7 @@ with_faults() {  # FUNCTION SIZE ARGUMENTS...; with SIZE bytes of what has that 
 
 leave_no_faults() { [ -e "$FAULT/about" ] || rm -f "$FAULTS"; }  # under the lock
 
-suffers() {  # $1: what is asked: whether the host answers it, though a fault is made
+suffers() {  # $1: a request: whether the host answers it during the present fault
   [ -e "$FAULT" ] && [ -e "$FAULTS" ] || return 0
   # shellcheck disable=SC1090 # it is checked with this script
   . "$FAULTS" 2> /dev/null || return 0  # it was undone just now
@@ -46,7 +47,7 @@ call_undo_fault() {
   undo_fault > /dev/null
 }
 
-forget_faults() {  # what brought them was killed before it made any
+forget_faults() {  # the session that stored the code was killed before it made a fault
   [ -e "$FAULTS" ] || return 0
   # shellcheck disable=SC2016 # the inner shell expands them
   flock -n "$LIB/locks/fault" /bin/sh -c '[ -e "$1" ] || rm -f "$2"' sh "$FAULT/about" "$FAULTS" || true

@@ -1,4 +1,4 @@
-put_here() {  # $1: MACHINES: prints the units that are on this host: by folder, unit file, or a link that starts it at boot
+put_here() {  # $1: MACHINES: prints the units on this host: by folder, unit file, or the link that starts them at boot
   local path name line
   for path in "$UNITS"/*/ "$SYSTEMD"/quarterdeck-*.service "$WANTS"/quarterdeck-*.service; do
     path=${path%/} name=${path##*/}
@@ -13,7 +13,7 @@ put_here() {  # $1: MACHINES: prints the units that are on this host: by folder,
   done | sort -u
 }
 
-remove_all_units() {  # $1: MACHINES: what was seen here is removed, and then it is looked again
+remove_all_units() {  # $1: MACHINES: removes all units, then checks that none is left
   local names name left=''
   mapfile -t names < <(put_here "$1")
   for name in ${names[@]+"${names[@]}"}; do remove_unit "$name"; done
@@ -24,11 +24,11 @@ remove_all_units() {  # $1: MACHINES: what was seen here is removed, and then it
   [ -z "$left" ] || fail $UNAVAILABLE "units are still there:$left; stop them with 'systemctl disable --now', and ask again"
 }
 
-ask_destroy() {  # MACHINES (with commas) CLASS=PATH...: all units of these, and all volumes of these classes
+ask_destroy() {  # MACHINES (with commas) CLASS=PATH...: removes all units of these, and all volumes of these classes
   local machines=$1 name each; shift
   [[ $machines =~ ^[A-Za-z0-9._,-]+$ ]] || fail $INVALID "$machines are no machines"
   locked
-  for each in "$LIB"/locks/plane*; do [ "${each##*/}" = "plane$PLANE" ] || locked "${each##*/}"; done  # no start is under way
+  for each in "$LIB"/locks/plane*; do [ "${each##*/}" = "plane$PLANE" ] || locked "${each##*/}"; done  # waits for starts in progress
   remove_all_units "$machines"
   for each in "$@"; do
     class_root "$each"
@@ -44,11 +44,11 @@ ask_destroy() {  # MACHINES (with commas) CLASS=PATH...: all units of these, and
     [ "$ROOT" = "$LIB/volumes/$CLASS" ] || rm -f "$ROOT/.quarterdeck"
   done
   [ $# -eq 0 ] || rm -f "$LIB/ledger.json" "$LIB"/fences/*
-  # what is left when nobody has anything here any more; sessions of others end by that
+  # The last plane is gone: remove the rest. Sessions of other managers end with that.
   [ -n "$(ls -A "$UNITS")" ] || { : > "$SESSION/cleared" && rm -rf "$LIB/programs"/* "$LIB/programs"/.part-* && rm -f "$LIB/owner"; }
 }
 
-# The session
+# The session.
 
 prepare() {
   mkdir -p "$RUN" && chmod 755 "$RUN"
@@ -67,30 +67,30 @@ prepare() {
   done < <(find "$RUN" -maxdepth 1 -name 'session.*' -mmin +1)
 }
 
-PIECE=3500  # bytes: what is written at once to a pipe stays together (pipe(7): PIPE_BUF)
+PIECE=3500  # bytes: a write of this size to a pipe is atomic (pipe(7): PIPE_BUF)
 
-answer() {  # ID EXPIRES VERB ARGUMENTS: carries a request out, and says how that went
-  local said code errors=$SESSION/errors-$1
+answer() {  # ID EXPIRES VERB ARGUMENTS: carries a request out, and replies with its result
+  local reply code errors=$SESSION/errors-$1
   ID=$1 BODY=$SESSION/in-$1
   exec {LIFE_W}>&-
-  [ "$3" != look ] || errors=$SESSION/errors  # one for all of them: a look starts no program
-  said=$( (carry_out "$@") 2> "$errors"; printf '\n%s' $?)
-  code=${said##*$'\n'} said=${said%$'\n'*}
-  [ "$code" = 0 ] || said=$(< "$errors")
+  [ "$3" != look ] || errors=$SESSION/errors  # shared by all looks, which start no program
+  reply=$( (carry_out "$@") 2> "$errors"; printf '\n%s' $?)
+  code=${reply##*$'\n'} reply=${reply%$'\n'*}
+  [ "$code" = 0 ] || reply=$(< "$errors")
   [ "$3" = look ] || rm -f "$errors" "$BODY"
   uptime_now
-  # a line each: bash writes one at a time, and answers of others come in between
-  said=${said//\\/\\\\} said=${said//$'\n'/\\n}
-  while [ ${#said} -gt $PIECE ]; do
-    printf '%s - %s %s\n' "$ID" "$UPTIME" "${said:0:PIECE}" >&"$REPLIES"
-    said=${said:PIECE}
+  # One line for each piece: bash writes a line at a time, and other answers may come in between.
+  reply=${reply//\\/\\\\} reply=${reply//$'\n'/\\n}
+  while [ ${#reply} -gt $PIECE ]; do
+    printf '%s - %s %s\n' "$ID" "$UPTIME" "${reply:0:PIECE}" >&"$REPLIES"
+    reply=${reply:PIECE}
   done
-  printf '%s %s %s %s\n' "$ID" "$code" "$UPTIME" "$said" >&"$REPLIES"
+  printf '%s %s %s %s\n' "$ID" "$code" "$UPTIME" "$reply" >&"$REPLIES"
 }
 
-carry_out() {  # as ``answer``
+carry_out() {  # the arguments of ``answer``
   uptime_now
-  # a host that stood still must not do what was asked of it long ago
+  # A host that was suspended must not carry out an old request.
   [ "${UPTIME%.*}" -lt "$2" ] || fail $LATE "it comes too late"
   shift 2
   exec < /dev/null {REPLIES}>&-
@@ -98,7 +98,7 @@ carry_out() {  # as ``answer``
   "ask_${1//-/_}" "${@:2}"
 }
 
-call_serve() {  # DIGEST OWNER, and what sshd says of the connection: the client's address and port, ours
+call_serve() {  # DIGEST OWNER, and SSH_CONNECTION of sshd: the addresses and ports of the client and of this host
   local digest size id expires words why OWNED=''
   CLIENT=${3:-127.0.0.1} PORT=${6:-22}
   [[ $CLIENT =~ ^[0-9a-fA-F.:]+$ && $PORT =~ ^[0-9]+$ ]] || exit $INVALID
@@ -107,7 +107,7 @@ call_serve() {  # DIGEST OWNER, and what sshd says of the connection: the client
   [ "$2" = - ] || (require_name "$2") || exit $INVALID
   [ -d /run/systemd/system ] || { echo "no-systemd"; exit 0; }
   why=$(prepare 2>&1) || { echo "unprepared ${why//$'\n'/; }"; exit 0; }
-  if [ "$2" != - ]; then  # who only looks does not make it his
+  if [ "$2" != - ]; then  # a caller that only looks does not become the owner
     [ -e "$LIB/owner" ] || put "$LIB/owner" 644 <<< "$2"
     if [ "$(< "$LIB/owner")" != "$2" ]; then echo "owned $(< "$LIB/owner")"; exit 0; fi
     exec {OWNED}< "$LIB/owner"
@@ -121,14 +121,14 @@ call_serve() {  # DIGEST OWNER, and what sshd says of the connection: the client
   uptime_now
   printf 'quarterdeck %s %s %s\n' "$PROTOCOL" "$UPTIME" "$(command -v zstd > /dev/null && echo zstd || echo gzip)" >&"$REPLIES"
   while read -r -t $SILENCE id expires PLANE TOKEN size words; do
-    # A host that was cleared since has nothing of what its caller knows: it is to connect, and ask, again.
+    # The state of a host that was cleared is gone: the caller must connect again, and read it.
     [ -z "$OWNED" ] || [ -e "$SESSION/cleared" ] || [ "$LIB/owner" -ef "/dev/fd/$OWNED" ] || break
     [[ $id =~ ^[0-9]+$ && $expires =~ ^[0-9]+$ && $size =~ ^[0-9]+$ && $TOKEN =~ ^[0-9]+$ && $words =~ ^[a-z][a-z-]*( |$) ]] || break
     [ "$PLANE" = - ] || (require_name "$PLANE") || break
-    # What was cut off while it was sent is not carried out in part.
+    # A request with an incomplete body is not carried out.
     [ "$size" = 0 ] || { head -c "$size" > "$SESSION/in-$id" && [ "$(stat -c %s "$SESSION/in-$id")" = "$size" ]; } || break
     set -f
-    # shellcheck disable=SC2086 # they are words, and globs are off
+    # shellcheck disable=SC2086 # it is split into words on purpose, and globs are off
     set -- $words
     set +f
     [ "$(type -t "ask_${1//-/_}")" = function ] || break

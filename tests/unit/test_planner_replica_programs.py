@@ -1,0 +1,295 @@
+"""Which apiservers and controllers run, which stop, and what is waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+
+import pytest
+from model.stories import all_steps, planned, serving, until, whats, with_fact, with_member, with_memory, with_unit
+from model.worlds import moving
+from support.components import CONTROLLERS
+from support.golden import Golden
+
+from quarterdeck.model.balancers import BalancerFact
+from quarterdeck.model.components import NAMED, Component
+from quarterdeck.model.membership import Health
+from quarterdeck.model.steps.units import StartUnit, StopUnit
+from quarterdeck.model.units import MachineState, UnitState
+from quarterdeck.model.world import World
+from quarterdeck.planner.outcome import RuleOutcome
+from quarterdeck.planner.rules.replica_programs import control, retire, serve, serve_in_outage
+from quarterdeck.planner.simulated import observe
+from quarterdeck.planner.view import view
+
+EAST = ("east-1", "east-2", "east-3")
+WEST = ("west-4", "west-5")
+Change = Callable[[World], World]
+
+
+def unit(name: str, component: Component, state: UnitState) -> Change:
+    return lambda world: with_unit(world, name, component, state)
+
+
+def ready(name: str, answer: bool | None) -> Change:
+    return lambda world: with_fact(world, name, lambda fact: replace(fact, ready=answer))
+
+
+def unreachable(name: str) -> Change:
+    """Its machine does not answer, and what is said of its units is of before."""
+    return lambda world: with_fact(world, name, lambda fact: replace(fact, machine=MachineState.UNREACHABLE))
+
+
+def health(name: str, seen: Health) -> Change:
+    return lambda world: with_member(world, name, lambda member: replace(member, health=seen))
+
+
+def learns(name: str) -> Change:
+    return lambda world: with_member(world, name, lambda member: replace(member, learner=True))
+
+
+def without_data(name: str) -> Change:
+    return lambda world: with_fact(world, name, lambda fact: replace(fact, has_data=False))
+
+
+def but(world: World, *changes: Change) -> World:
+    for change in changes:
+        world = change(world)
+    return world
+
+
+def off(name: str, *components: Component) -> Change:
+    """These units of a replica were stopped; its apiserver is not ready then."""
+
+    def changed(world: World) -> World:
+        for component in components:
+            world = unit(name, component, UnitState.STOPPED)(world)
+        return ready(name, False)(world) if Component.APISERVER in components else world
+
+    return changed
+
+
+@cache
+def moved() -> World:
+    """The target carries the traffic, its controllers run, clients have forgotten the source's address, and the
+    apiservers of the source have drained for long. Nothing of the source was stopped.
+    """
+    world = observe(until(moving(3, 3), lambda now, _: now.memory.served_site == "west"))
+    everyone = frozenset(EAST + WEST)
+    both = tuple(
+        BalancerFact(site=site, running=True, backends=everyone, healthy=everyone) for site in ("east", "west")
+    )
+    drained = tuple((name, world.now) for name in EAST)
+    world = replace(world, now=world.now + 100, balancers=both, memory=replace(world.memory, draining=drained))
+    return but(world, *(unit(name, each, UnitState.RUNNING) for name in WEST for each in CONTROLLERS))
+
+
+@cache
+def bare() -> World:
+    """The same, and the controllers of the source have stopped."""
+    return but(moved(), *(off(name, *CONTROLLERS) for name in EAST))
+
+
+# --- apiservers start -----------------------------------------------------------------------------------------------
+
+
+def test_a_wanted_voter_whose_apiserver_does_not_run_gets_one_and_is_waited_for_until_it_is_ready(
+    golden: Golden,
+) -> None:
+    idle = but(serving(), off("east-2", Component.APISERVER))
+    assert whats(planned(idle, StartUnit)) == ()
+    assert all_steps(planned(idle, StartUnit)) == ["StartUnit kube-apiserver of east-2"]
+    starting = but(idle, unit("east-2", Component.APISERVER, UnitState.RUNNING))
+    found = planned(starting, StartUnit)
+    assert found.steps == ()
+    golden(whats(found))
+    assert planned(serving(), StartUnit) == RuleOutcome()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(health("east-2", Health.SUSPECT), id="its member does not follow"),
+        pytest.param(learns("east-2"), id="its member only listens"),
+        pytest.param(unreachable("east-2"), id="its machine does not answer"),
+    ],
+)
+@pytest.mark.parametrize("state", [UnitState.STOPPED, UnitState.RUNNING])
+def test_an_apiserver_is_neither_started_nor_waited_for_where_it_could_not_serve(
+    change: Change, state: UnitState
+) -> None:
+    world = but(serving(), ready("east-2", False), unit("east-2", Component.APISERVER, state))
+    assert serve(view(world)) != RuleOutcome()
+    assert serve(view(but(world, change))) == RuleOutcome()
+
+
+def test_an_outage_is_when_no_apiserver_at_all_is_ready() -> None:
+    dark = but(bare(), *(off(name, Component.APISERVER) for name in EAST + WEST))
+    assert all_steps(serve_in_outage(view(dark))) == [f"StartUnit kube-apiserver of {name}" for name in EAST]
+    assert serve_in_outage(view(but(dark, ready("west-4", True)))) == RuleOutcome()
+    assert serve_in_outage(view(but(dark, ready("east-1", True)))) == RuleOutcome()
+    empty_handed = but(dark, without_data("east-2"))
+    assert all_steps(serve_in_outage(view(empty_handed))) == [
+        "StartUnit kube-apiserver of east-1",
+        "StartUnit kube-apiserver of east-3",
+    ]
+
+
+# --- controllers start ----------------------------------------------------------------------------------------------
+
+STARTS = [f"StartUnit {each} of west-4" for each in CONTROLLERS]
+
+
+@pytest.mark.parametrize(
+    ("change", "starts"),
+    [
+        pytest.param((), STARTS, id="its apiserver is ready"),
+        pytest.param((ready("west-4", False),), [], id="it is not"),
+        pytest.param((unreachable("west-4"),), [], id="its machine does not answer"),
+        pytest.param((unit("west-4", Component.SCHEDULER, UnitState.FAILED),), STARTS[:1], id="one is tried already"),
+        pytest.param((unit("west-4", Component.SCHEDULER, UnitState.ABSENT),), STARTS, id="one never was there"),
+    ],
+)
+def test_controllers_start_where_an_apiserver_is_ready(change: tuple[Change, ...], starts: list[str]) -> None:
+    world = but(bare(), off("west-4", *CONTROLLERS))
+    assert all_steps(control(view(but(world, *change)))) == starts
+
+
+@pytest.mark.parametrize(
+    ("change", "waits"),
+    [
+        pytest.param((), False, id="no apiserver starts"),
+        pytest.param((ready("west-5", False),), True, id="an apiserver is not ready yet"),
+        pytest.param((off("west-5", Component.APISERVER),), True, id="an apiserver is about to start"),
+        pytest.param(
+            (ready("west-5", False), off("east-1", Component.SCHEDULER)), True, id="others do that work besides"
+        ),
+        pytest.param(
+            (ready("west-5", False), *(off(each, Component.SCHEDULER) for each in EAST)), False, id="nobody schedules"
+        ),
+    ],
+)
+def test_controllers_give_way_to_apiservers_while_others_do_their_work(change: tuple[Change, ...], waits: bool) -> None:
+    world = but(moved(), off("west-4", *CONTROLLERS))
+    assert all_steps(control(view(but(world, *change)))) == ([] if waits else STARTS)
+
+
+# --- controllers stop -----------------------------------------------------------------------------------------------
+
+
+def stopped(world: World) -> list[tuple[str, Component]]:
+    return [(step.replica, step.component) for step in retire(view(world)).steps if isinstance(step, StopUnit)]
+
+
+def controllers(*names: str) -> list[tuple[str, Component]]:
+    return [(name, component) for name in names for component in CONTROLLERS]
+
+
+@pytest.mark.parametrize(
+    ("change", "stops"),
+    [
+        pytest.param((), EAST, id="all stand by"),
+        pytest.param((off("west-5", Component.SCHEDULER),), (), id="one does not"),
+        pytest.param((unit("west-5", Component.SCHEDULER, UnitState.FAILED),), (), id="one crashed"),
+        pytest.param((ready("west-5", False),), (), id="the target does not carry the traffic"),
+        pytest.param((unreachable("east-1"),), EAST[1:], id="a machine does not answer"),
+        pytest.param((off("east-1", *CONTROLLERS),), EAST[1:], id="some have stopped already"),
+        pytest.param((health("east-1", Health.DOWN), ready("west-5", False)), ("east-1",), id="a member is dead"),
+    ],
+)
+def test_controllers_stop_when_those_of_all_wanted_voters_stand_by(
+    change: tuple[Change, ...], stops: tuple[str, ...]
+) -> None:
+    assert stopped(but(moved(), *change)) == controllers(*stops)
+
+
+def test_controllers_that_crash_again_and_again_are_stopped_too() -> None:
+    world = but(bare(), unit("east-2", Component.SCHEDULER, UnitState.FAILED))
+    assert stopped(world) == [("east-2", Component.SCHEDULER)]
+
+
+def test_what_is_not_known_to_run_is_not_stopped() -> None:
+    unseen = but(moved(), *(unit("east-2", each, UnitState.UNKNOWN) for each in NAMED))
+    assert stopped(unseen) == controllers("east-1", "east-3")
+    unseen = but(bare(), unit("east-2", Component.APISERVER, UnitState.UNKNOWN))
+    assert stopped(unseen) == [("east-1", Component.APISERVER), ("east-3", Component.APISERVER)]
+
+
+# --- apiservers stop ------------------------------------------------------------------------------------------------
+
+
+def drained(world: World, since: float, *names: str) -> World:
+    """These get no new connections since some seconds ago."""
+    return with_memory(world, draining=tuple((name, world.now - since) for name in names))
+
+
+def test_apiservers_stop_when_they_have_drained(golden: Golden) -> None:
+    assert stopped(bare()) == [(name, Component.APISERVER) for name in EAST]
+    assert whats(retire(view(bare()))) == ()
+    long = bare().settings.drain
+    assert stopped(drained(bare(), long, "east-1", "east-3")) == [
+        ("east-1", Component.APISERVER),
+        ("east-3", Component.APISERVER),
+    ]
+    golden(whats(retire(view(drained(bare(), long, "east-1", "east-3")))))
+    early = retire(view(drained(bare(), long - 0.1, *EAST)))
+    assert (early.steps, whats(early)) == ((), tuple(f"{name} to drain" for name in EAST))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(unreachable("east-1"), id="its machine does not answer"),
+        pytest.param(off("east-1", Component.APISERVER), id="it has stopped already"),
+    ],
+)
+def test_who_cannot_be_stopped_or_has_is_not_waited_for(change: Change) -> None:
+    assert stopped(but(bare(), change)) == [(name, Component.APISERVER) for name in EAST[1:]]
+    assert whats(retire(view(but(drained(bare(), 0), change)))) == tuple(
+        f"load balancers to stop using {name}" for name in EAST[1:]
+    )
+
+
+def test_no_apiserver_stops_before_the_target_carries_the_traffic_unless_its_member_is_dead(golden: Golden) -> None:
+    late = but(bare(), ready("west-5", False))
+    found = retire(view(late))
+    assert found.steps == ()
+    golden(whats(found))
+    dead = but(late, health("east-1", Health.DOWN))
+    assert stopped(dead) == [("east-1", Component.APISERVER)]
+    assert stopped(but(bare(), health("east-1", Health.DOWN))) == [(name, Component.APISERVER) for name in EAST]
+
+
+@pytest.mark.parametrize("component", CONTROLLERS)
+def test_an_apiserver_stays_as_long_as_one_of_its_controllers_may_need_it(component: Component, golden: Golden) -> None:
+    """Those that stood by for it are not seen to run just now."""
+    world = but(bare(), unit("east-1", component, UnitState.RUNNING), off("west-4", component))
+    assert stopped(world) == [(name, Component.APISERVER) for name in EAST[1:]]
+    golden(whats(retire(view(world))))
+
+
+# --- as wanted ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param((), id="all is well"),
+        pytest.param((unreachable("east-2"),), id="a machine"),
+        pytest.param((health("east-2", Health.SUSPECT),), id="a member"),
+        pytest.param((ready("east-2", None),), id="an apiserver"),
+        pytest.param((unit("east-2", Component.SCHEDULER, UnitState.FAILED),), id="a unit"),
+    ],
+)
+def test_a_plane_is_as_wanted_when_each_wanted_replica_is_seen_to_be_whole(
+    change: tuple[Change, ...], golden: Golden
+) -> None:
+    found = planned(but(serving(), *change))
+    assert found.steps == ()
+    golden(whats(found))
+
+
+def test_starts_go_to_the_site_of_their_replica() -> None:
+    steps = planned(but(serving(), off("east-2", Component.APISERVER)), StartUnit).steps
+    assert [(step.site, step.replica) for step in steps if isinstance(step, StartUnit)] == [("east", "east-2")]
