@@ -124,3 +124,12 @@ async def test_a_folder_has_files_that_only_its_owner_reads(tmp_path: Path) -> N
     await open_store(f"file://{tmp_path}").create("manifest/1", b"")
     assert (tmp_path / "manifest" / "1").stat().st_mode & 0o077 == 0
     assert [each.name for each in (tmp_path / "manifest").iterdir()] == ["1"]
+
+
+@pytest.mark.parametrize("name", ["../outside", "data/../../outside", "data//1", "/outside"])
+async def test_no_name_leads_out_of_a_folder(tmp_path: Path, name: str) -> None:
+    (tmp_path / "outside").write_bytes(b"secret")
+    (tmp_path / "store" / "data").mkdir(parents=True)
+    with pytest.raises(NotFound):
+        async with aclosing(open_store(f"file://{tmp_path / 'store'}").stream(name)) as coming:
+            await anext(coming)
