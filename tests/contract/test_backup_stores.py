@@ -6,13 +6,15 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from fakes.objects import MemoryObjects
+from obstore.exceptions import AlreadyExistsError, BaseError, PermissionDeniedError, PreconditionError
 from support.s3_lab import BUCKET, S3Lab, s3_server
 
-from quarterdeck.backup.objects.port import ObjectExists, ObjectStore
-from quarterdeck.backup.objects.stores import open_store
+from quarterdeck.backup.objects.port import ObjectExists, ObjectHeld, ObjectStore
+from quarterdeck.backup.objects.stores import BucketStore, open_store
 from quarterdeck.errors import InvalidInput, NotFound, Unavailable
 
 
@@ -80,6 +82,21 @@ async def test_objects_are_listed_below_a_prefix_and_deleted(store: ObjectStore)
     assert [(each.name, each.size) for each in await store.names("a")] == [("a/1", 3), ("a/2", 3)]
     await store.delete(["a/1", "a/1", "nothing"])
     assert [each.name for each in await store.names("")] == ["a/2", "ab/3", "b/1"]
+
+
+@pytest.mark.parametrize("refusal", [PermissionDeniedError, AlreadyExistsError, PreconditionError])
+async def test_a_deletion_that_a_bucket_refuses_is_told_from_a_bucket_that_does_not_answer(
+    refusal: type[BaseError],
+) -> None:
+    """The errors that obstore makes of 403 (S3, Google Cloud Storage), 409 (Azure) and 412."""
+
+    class Holding:
+        async def delete_async(self, _: str) -> None:
+            raise refusal("Client error: the blob is immutable due to a policy\n<Error>the whole answer</Error>")
+
+    store = BucketStore(cast("Any", Holding()), "az://planes")
+    with pytest.raises(ObjectHeld, match=r"deleting data/1 at az://planes: the store refuses: .* due to a policy"):
+        await store.delete(["data/1"])
 
 
 async def test_what_is_not_there_is_said(store: ObjectStore) -> None:

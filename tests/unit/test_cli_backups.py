@@ -282,11 +282,15 @@ def test_the_list_says_of_each_stretch_what_comes_back(
     ranges = [RANGE, replace(RANGE, cluster="events", epoch=1, whole_plane=False)]
 
     async def listed(_: Backups, name: str) -> BackupList:
-        return BackupList(plane=name, store="s3://planes", recipients=(), ranges=tuple(ranges))
+        return BackupList(plane=name, store="s3://planes", recipients=(), ranges=tuple(ranges), overdue=tuple(overdue))
 
+    overdue: list[int] = []
     cli.plane("alpha")
     monkeypatch.setattr(Backups, "list", listed)
     golden(cli("backup", "list", "alpha").out)
+    overdue += [3 << 20, 1 << 20]
+    golden(cli("backup", "list", "alpha").err)
+    overdue.clear()
     ranges.clear()
     empty = cli("backup", "list", "alpha")
     golden(empty.out + empty.err)

@@ -20,6 +20,7 @@ from quarterdeck.app.backup.objects import BackedUpObjects
 from quarterdeck.app.backup.restores import Restores
 from quarterdeck.backup.chain import BackupMoment, Chain, FullBackup, KeyHash
 from quarterdeck.backup.recording.sources import live_hash
+from quarterdeck.backup.sweep import overdue
 from quarterdeck.backup.verifications import VerificationStore, VerifiedMoment
 from quarterdeck.concurrency import until_one_ends
 from quarterdeck.drivers.clients import open_etcd
@@ -86,6 +87,8 @@ class BackupList:
     #: The public keys of age for which the backups are encrypted now.
     recipients: tuple[str, ...]
     ranges: tuple[BackupRange, ...]
+    #: The sizes in bytes of objects that should have been deleted and are still there, such as locked ones.
+    overdue: tuple[int, ...] = ()
 
 
 class Backups:
@@ -132,7 +135,14 @@ class Backups:
         chain = await backups.chains.read()
         recipients = backups.deposit.recipients.keys
         done = await VerificationStore(backups.store, backups.folder).list()
-        return BackupList(plane=name, store=backups.url, recipients=recipients, ranges=ranges_of(chain, done))
+        late = await overdue(backups.store, backups.folder, chain, datetime.now(UTC))
+        return BackupList(
+            plane=name,
+            store=backups.url,
+            recipients=recipients,
+            ranges=ranges_of(chain, done),
+            overdue=tuple(each.size for each in late),
+        )
 
     async def verify(self, name: str, *, to: str = "latest") -> VerifiedMoment:
         """Build the database of a moment, start an etcd on it, and compare revision, keys and hashes; also with the

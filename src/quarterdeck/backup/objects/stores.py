@@ -13,12 +13,18 @@ from io import FileIO
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from obstore.exceptions import AlreadyExistsError, BaseError, PermissionDeniedError, UnauthenticatedError
+from obstore.exceptions import (
+    AlreadyExistsError,
+    BaseError,
+    PermissionDeniedError,
+    PreconditionError,
+    UnauthenticatedError,
+)
 from obstore.store import LocalStore, from_url
 from obstore.store import ObjectStore as Bucket
 from typing_extensions import override
 
-from quarterdeck.backup.objects.port import ObjectExists, ObjectStore, StoredObject
+from quarterdeck.backup.objects.port import ObjectExists, ObjectHeld, ObjectStore, StoredObject
 from quarterdeck.errors import InvalidInput, NotFound, Unavailable
 from quarterdeck.files import sync_folder, write_temporary
 
@@ -139,10 +145,21 @@ class BucketStore(ObjectStore):
     async def delete(self, names: Sequence[str]) -> None:
         for name in names:
             try:
-                with self._errors(f"deleting {name}"):
+                with self._errors(f"deleting {name}"), self._refusals(f"deleting {name}"):
                     await self._bucket.delete_async(name)
             except NotFound:
                 continue
+
+    @contextmanager
+    def _refusals(self, doing: str) -> Iterator[None]:
+        """A deletion of what the store holds is refused with 403 by S3 and by Google Cloud Storage (retention policy
+        not met), with 409 by Azure (blob immutable due to policy), and by some others with 412.
+        """
+        try:
+            yield
+        except (PermissionDeniedError, AlreadyExistsError, PreconditionError) as error:
+            seen, then = f"the store refuses: {_short(error)}", "it can be deleted when its lock or retention ends"
+            raise ObjectHeld(f"{doing} at {self._address}", seen, then) from error
 
     @contextmanager
     def _errors(self, doing: str) -> Iterator[None]:

@@ -96,6 +96,10 @@ def create(
 def list_(name: Name, output: OutputOption = Output.TABLE) -> None:
     """List what can be restored: each revision between the first and the last one of a line."""
     found = call(lambda face: face.backups.list(name))
+    if found.overdue and output.for_people:
+        counted = f"{len(found.overdue):,} objects ({size(sum(found.overdue))}) that are no part of a backup any more"
+        held = f"{counted} are still in {found.store}: a lock or a retention policy of the store may hold them"
+        err.print(held, highlight=False, soft_wrap=True)
     show([_row(found, each) for each in found.ranges], _COLUMNS, output, empty=f"there is no backup in {found.store}")
 
 
