@@ -22,6 +22,7 @@ from quarterdeck.app.backup.objects import BackedUpObject, BackedUpObjects, Brin
 from quarterdeck.app.backup.restores import RestorePlan, Restores
 from quarterdeck.backup.kubernetes.object_changes import MomentDifference
 from quarterdeck.backup.proof import Proof
+from quarterdeck.cli.bring_back_text import bring_back_lines
 from quarterdeck.errors import Corrupt
 
 
@@ -435,3 +436,9 @@ def test_what_was_brought_back_can_be_read_by_programs(cli: Cli, asked: Asked) -
     changed = json.loads(cli(*GET, "--apply", "--yes", "-o", "json").out)
     assert changed["changedFields"] == ["data.lines", "data.text", "data.password"]
     assert (changed["action"], changed["leftFields"], changed["revision"]) == ("changed", ["data.later"], 1040)
+
+
+def test_a_claim_is_brought_back_with_one_word_on_its_data() -> None:
+    claim = replace(FOUND, document={"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "one"}})
+    lines = [*bring_back_lines(replace(CREATES, object=claim))]
+    assert [each for each in lines if "the data of its volume is not in the backup" in each] == [lines[-1]]
