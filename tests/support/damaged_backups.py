@@ -159,9 +159,9 @@ def _swapped(store: MemoryObjects, name: str, lots: random.Random) -> None:
 
 
 def _of_the_other(store: MemoryObjects, name: str, _: random.Random) -> None:
-    """The same object of the other plane."""
+    """The same object of the other plane, unless something happened to that before."""
     mine, its = _PLANES if name.startswith(_PLANES[0]) else _PLANES[::-1]
-    store.objects[name] = store.objects[name.replace(mine, its)]
+    store.objects[name] = store.objects.get(name.replace(mine, its), store.objects[name])
 
 
 def _repeated(store: MemoryObjects, name: str, lots: random.Random) -> None:
