@@ -54,8 +54,11 @@ def copied(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
     """What the face was told of restores as another plane."""
     calls: list[tuple[object, ...]] = []
 
-    async def plan(_: Copies, name: str, asked: CopyRequest, *, to: str, source: ForeignBackup | None) -> CopyPlan:
-        calls.append(("plan", name, asked, to, source.url if source is not None else None))
+    async def plan(
+        _: Copies, name: str, asked: CopyRequest, *, to: str, source: ForeignBackup | None, by_replay: bool
+    ) -> CopyPlan:
+        url = source.url if source is not None else None
+        calls.append(("plan", name, asked, to, url, *(["replay"] if by_replay else [])))
         return COPY
 
     async def start(_: Copies, plan: CopyPlan) -> None:
@@ -78,8 +81,8 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Told:
         made.calls.append(("adopt", name, url, key.name, options.name if options is not None else None))
         return "uid"
 
-    async def plan(_: Restores, name: str, *, to: str) -> RestorePlan:
-        made.calls.append(("plan", name, to))
+    async def plan(_: Restores, name: str, *, to: str, by_replay: bool) -> RestorePlan:
+        made.calls.append(("plan", name, to, *(["replay"] if by_replay else [])))
         return made.plan
 
     async def start(_: Restores, plan: RestorePlan, *, even_if_others_live: bool) -> None:
@@ -298,13 +301,18 @@ def test_the_list_says_of_each_stretch_what_comes_back(
 
 
 def test_a_verification_says_what_was_compared(cli: Cli, monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
-    async def verify(_: Backups, name: str, *, to: str) -> Proof:
+    replays: list[bool] = []
+
+    async def verify(_: Backups, name: str, *, to: str, by_replay: bool) -> Proof:
         assert (name, to) == ("alpha", "1,040")
+        replays.append(by_replay)
         return VERIFIED
 
     cli.plane("alpha")
     monkeypatch.setattr(Backups, "verify", verify)
     golden(cli("backup", "verify", "alpha", "--to", "1,040").out)
+    assert cli("backup", "verify", "alpha", "--to", "1,040", "--replay").code == 0
+    assert replays == [False, True]
 
 
 def test_the_key_file_is_named_and_the_private_key_is_not_shown(cli: Cli) -> None:
@@ -442,3 +450,13 @@ def test_a_claim_is_brought_back_with_one_word_on_its_data() -> None:
     claim = replace(FOUND, document={"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "one"}})
     lines = [*bring_back_lines(replace(CREATES, object=claim))]
     assert [each for each in lines if "the data of its volume is not in the backup" in each] == [lines[-1]]
+
+
+@pytest.mark.parametrize("as_another", [(), ("--as", "beta")], ids=["in place", "as another plane"])
+def test_a_replay_is_asked_for_wherever_a_plane_is_restored(
+    cli: Cli, told: Told, copied: list[tuple[object, ...]], as_another: tuple[str, ...]
+) -> None:
+    cli.plane("alpha")
+    assert cli("restore", "alpha", *as_another, "--replay", "--dry-run").code == 0
+    (first, *_) = (*told.calls, *copied)
+    assert (first[0], first[-1]) == ("plan", "replay")

@@ -144,16 +144,18 @@ class Backups:
             overdue=tuple(each.size for each in late),
         )
 
-    async def verify(self, name: str, *, to: str = "latest") -> VerifiedMoment:
-        """Build the database of a moment, start an etcd on it, and compare revision, keys and hashes; also with the
-        hash of a member, where the plane answers and still has that revision. Raises Corrupt where they differ.
+    async def verify(self, name: str, *, to: str = "latest", by_replay: bool = False) -> VerifiedMoment:
+        """Build the database of a moment (as ``Restores.plan`` does), start an etcd on it, and compare revision, keys
+        and hashes; also with the hash of a member, where the plane answers and still has that revision. Raises Corrupt
+        where they differ.
         """
         plane = await recorded.existing(self._home.store, name)
         backups = await open_backups(self._home, plane)
         chain = await backups.chains.read()
         moment = await self.restores.moment(backups, chain, to)
         live = await self._live_hash(plane, moment)
-        return await verify_moment(self._home, self._engine().upstream, plane, backups, chain, moment, live)
+        upstream = self._engine().upstream
+        return await verify_moment(self._home, upstream, plane, backups, chain, moment, live, by_replay=by_replay)
 
     async def _live_hash(self, plane: ControlPlane, moment: BackupMoment) -> KeyHash | None:
         if not may_record(plane) or moment.full.epoch != plane.status.memory.epoch:
