@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import aclosing, asynccontextmanager
 from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -62,6 +62,32 @@ async def beside(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]
         await cut_off(task)
         raise
     await task
+
+
+async def ahead(parts: AsyncGenerator[T, None], count: int = 2) -> AsyncGenerator[T, None]:
+    """The same parts, of which up to ``count`` are made while an earlier one is used. Raises what making them does,
+    after the parts before. ``parts`` is closed when this is.
+    """
+    made: asyncio.Queue[tuple[T, ...]] = asyncio.Queue(count)
+    end: tuple[T, ...] = ()
+
+    async def make() -> None:
+        try:
+            async with aclosing(parts):
+                async for part in parts:
+                    await made.put((part,))
+        except Exception:
+            await made.put(end)
+            raise
+        await made.put(end)
+
+    making = asyncio.create_task(make())
+    try:
+        while coming := await made.get():
+            yield coming[0]
+        await making
+    finally:
+        await cut_off(making)
 
 
 async def cut_off(*tasks: asyncio.Task[Any]) -> None:

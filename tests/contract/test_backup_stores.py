@@ -6,13 +6,15 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from fakes.objects import MemoryObjects
+from obstore.exceptions import AlreadyExistsError, BaseError, PermissionDeniedError, PreconditionError
 from support.s3_lab import BUCKET, S3Lab, s3_server
 
-from quarterdeck.backup.objects.port import ObjectExists, ObjectStore
-from quarterdeck.backup.objects.stores import open_store
+from quarterdeck.backup.objects.port import ObjectExists, ObjectHeld, ObjectStore
+from quarterdeck.backup.objects.stores import BucketStore, open_store
 from quarterdeck.errors import InvalidInput, NotFound, Unavailable
 
 
@@ -82,6 +84,21 @@ async def test_objects_are_listed_below_a_prefix_and_deleted(store: ObjectStore)
     assert [each.name for each in await store.names("")] == ["a/2", "ab/3", "b/1"]
 
 
+@pytest.mark.parametrize("refusal", [PermissionDeniedError, AlreadyExistsError, PreconditionError])
+async def test_a_deletion_that_a_bucket_refuses_is_told_from_a_bucket_that_does_not_answer(
+    refusal: type[BaseError],
+) -> None:
+    """The errors that obstore makes of 403 (S3, Google Cloud Storage), 409 (Azure) and 412."""
+
+    class Holding:
+        async def delete_async(self, _: str) -> None:
+            raise refusal("Client error: the blob is immutable due to a policy\n<Error>the whole answer</Error>")
+
+    store = BucketStore(cast("Any", Holding()), "az://planes")
+    with pytest.raises(ObjectHeld, match=r"deleting data/1 at az://planes: the store refuses: .* due to a policy"):
+        await store.delete(["data/1"])
+
+
 async def test_what_is_not_there_is_said(store: ObjectStore) -> None:
     with pytest.raises(NotFound, match="data/none"):
         await store.read("data/none")
@@ -124,3 +141,12 @@ async def test_a_folder_has_files_that_only_its_owner_reads(tmp_path: Path) -> N
     await open_store(f"file://{tmp_path}").create("manifest/1", b"")
     assert (tmp_path / "manifest" / "1").stat().st_mode & 0o077 == 0
     assert [each.name for each in (tmp_path / "manifest").iterdir()] == ["1"]
+
+
+@pytest.mark.parametrize("name", ["../outside", "data/../../outside", "data//1", "/outside"])
+async def test_no_name_leads_out_of_a_folder(tmp_path: Path, name: str) -> None:
+    (tmp_path / "outside").write_bytes(b"secret")
+    (tmp_path / "store" / "data").mkdir(parents=True)
+    with pytest.raises(NotFound):
+        async with aclosing(open_store(f"file://{tmp_path / 'store'}").stream(name)) as coming:
+            await anext(coming)

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from typing_extensions import override
 
-from quarterdeck.backup.objects.port import ObjectExists, ObjectStore, StoredObject
+from quarterdeck.backup.objects.port import ObjectExists, ObjectHeld, ObjectStore, StoredObject
 from quarterdeck.errors import NotFound
 
 
 class MemoryObjects(ObjectStore):
-    """Objects in memory. ``now`` is the clock of the store."""
+    """Objects in memory. ``now`` is the clock of the store; ``held_for``: how long it keeps each object at least, as a
+    bucket with a retention policy does.
+    """
 
     def __init__(self) -> None:
         self.now = datetime(2030, 1, 1, tzinfo=UTC)
+        self.held_for = timedelta(0)
         self.objects: dict[str, tuple[bytes, datetime]] = {}
 
     @property
@@ -63,4 +66,6 @@ class MemoryObjects(ObjectStore):
     @override
     async def delete(self, names: Sequence[str]) -> None:
         for name in names:
+            if name in self.objects and self.now < self.objects[name][1] + self.held_for:
+                raise ObjectHeld(f"deleting {name} at {self.address}", "the store refuses: it is retained")
             self.objects.pop(name, None)

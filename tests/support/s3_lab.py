@@ -46,7 +46,7 @@ def s3_server(folder: Path) -> Iterator[S3Lab]:
     try:
         yield S3Lab(ports["s3"])
     finally:
-        process.terminate()
+        process.kill()  # it needs half a minute to end by itself, and nobody needs its data
         process.wait()
 
 

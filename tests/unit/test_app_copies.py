@@ -47,7 +47,7 @@ class Built:
         self.admitted.append(plane)
 
     async def database(
-        self, _: Home, upstream: object, plane: ControlPlane, origin: Any, revision: int
+        self, _: Home, upstream: object, plane: ControlPlane, origin: Any, revision: int, *, by_replay: bool
     ) -> RestoredDatabase:
         self.databases.append((plane.name, origin.folder, revision))
         self.path.write_bytes(bytes(4096))

@@ -172,7 +172,7 @@ async def events_of(lab: Lab, *fulls: FullBackup, at: datetime | None, monkeypat
     made = with_spec(new_control_plane("alpha", site="east"), etcd=Etcd(events=Events(separate=True)))
     plane = await home.store.create(made)
 
-    async def database(*_: object) -> RestoredDatabase:
+    async def database(*_: object, by_replay: bool) -> RestoredDatabase:
         return RestoredDatabase(Path("events.db"), None)
 
     monkeypatch.setattr(events, "restored_database", database)
@@ -323,7 +323,7 @@ async def test_a_plane_that_waits_for_its_data_is_planned_again_after_a_failure(
     await its.adopt("alpha", URL, key=key)
     fails = [True]
 
-    async def restored_database(*_: object) -> RestoredDatabase:
+    async def restored_database(*_: object, by_replay: bool) -> RestoredDatabase:
         if fails.pop():
             raise Unavailable("restoring a database", "the disk is full", "make room")
         return RestoredDatabase(Path("db"), None)
@@ -345,7 +345,7 @@ async def test_a_plan_compares_the_objects_and_an_error_of_that_prevents_no_rest
     _, its = await lab.home("home")
     await its.adopt("alpha", URL, key=key)
 
-    async def restored_database(*_: object) -> RestoredDatabase:
+    async def restored_database(*_: object, by_replay: bool) -> RestoredDatabase:
         return RestoredDatabase(Path("db"), None)
 
     async def damaged(*_: object) -> MomentDifference:

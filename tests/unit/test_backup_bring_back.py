@@ -8,7 +8,7 @@ import pytest
 from pydantic import JsonValue
 from support.golden import Golden
 
-from quarterdeck.backup.kubernetes.bring_back import applicable, field_changes, owners_of, printable, why_not
+from quarterdeck.backup.kubernetes.bring_back import applicable, field_changes, owners_of, printable, warnings, why_not
 
 
 def object_of(kind: str, version: str = "v1", **content: Any) -> dict[str, JsonValue]:
@@ -140,3 +140,23 @@ def test_no_value_of_a_secret_is_told() -> None:
     ]
     assert "HUNTER" not in str(found)
     assert "HUNTER" not in str(field_changes(object_of("Secret", type="Opaque"), before)), "nor as a whole"
+
+
+@pytest.mark.parametrize("created", [True, False], ids=["created", "changed"])
+@pytest.mark.parametrize(
+    "kind", ["PersistentVolume", "PersistentVolumeClaim", "ServiceAccount", "token", "Secret", "Pod"]
+)
+def test_what_does_not_come_back_with_an_object_is_said(kind: str, created: bool, golden: Golden) -> None:
+    token = {
+        "type": "kubernetes.io/service-account-token",
+        "metadata": {
+            "annotations": {"kubernetes.io/service-account.name": "robot", "kubernetes.io/service-account.uid": "u7"}
+        },
+        "data": {"token": "c2VjcmV0"},
+    }
+    found = object_of("Secret", **token) if kind == "token" else object_of(kind)
+    said = warnings(found, created=created)
+    expected = kind in ("PersistentVolume", "PersistentVolumeClaim", "token") or (kind == "ServiceAccount" and created)
+    assert bool(said) == expected
+    for each in said:
+        golden(each)

@@ -7,10 +7,11 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from support.recording_lab import PREFIX, RecordingLab
+from support.recording_lab import PLANE, PREFIX, RecordingLab
 
 from quarterdeck.backup.chain import ObjectReference
-from quarterdeck.backup.sweep import Swept, sweep
+from quarterdeck.backup.chain_store import ChainStore
+from quarterdeck.backup.sweep import Swept, overdue, sweep
 from quarterdeck.errors import LeaseLost, Unavailable
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -143,3 +144,38 @@ async def test_a_store_that_refuses_everything_is_not_asked_for_ever(lab: Record
     lab.store.delete = delete  # type: ignore[method-assign]
     done = await swept(lab)
     assert asked == len(done.refused) == 5
+
+
+async def test_a_store_that_holds_each_object_for_a_time_is_swept_as_soon_as_it_lets_go(lab: RecordingLab) -> None:
+    """The oldest ones come first: however many are held, those that the store lets go are deleted."""
+    lab.store.held_for = 14 * DAY
+    for number in (3, 1, 2):
+        await lab.store.create(f"{PREFIX}/data/{9 - number}", b"left by a writer that died")
+        lab.store.now += DAY
+    for number in range(20):
+        await lab.store.create(f"{PREFIX}/data/0{number}", b"left later")
+    lab.store.now += 2 * DAY
+    await recorded(lab)
+    chain = await lab.chain()
+    held = await overdue(lab.store, PREFIX, chain, lab.now())
+    assert (len(held), (await swept(lab)).deleted) == (23, 0)
+    lab.store.now += 10 * DAY
+    await lab.store.create(f"{PREFIX}/data/clock", b"what time is it")
+    done = await swept(lab)
+    assert (done.deleted, len(done.refused)) == (2, 5)
+    assert f"{PREFIX}/data/6" not in lab.store.objects
+    assert f"{PREFIX}/data/8" not in lab.store.objects
+    await lab.restored(lab.cluster.revision)
+
+
+async def test_held_links_are_read_and_deleted_later(lab: RecordingLab) -> None:
+    lab.store.held_for = DAY
+    chains = ChainStore(lab.store, PLANE, PREFIX, checkpoint_links=4)
+    writer = lab.writer(chains)
+    for number in range(14):
+        await writer.append(belongings=ObjectReference(name=f"{PREFIX}/data/{number}", sha256="", size_bytes=0))
+    assert (await sweep(lab.store, PREFIX, writer, (), lab.checks, lab.now)).links == 0
+    assert (await chains.read()).length == 14
+    lab.store.now += DAY
+    assert (await sweep(lab.store, PREFIX, writer, (), lab.checks, lab.now)).links == 7
+    assert (await chains.read()).length == 14

@@ -51,6 +51,19 @@ async def test_they_are_listed_in_order_and_only_the_newest_are_kept() -> None:
     assert [each.revision for each in await kept.list()] == [1000 - each for each in range(11, 60)]
 
 
+async def test_verifications_that_the_store_holds_are_deleted_later() -> None:
+    objects = MemoryObjects()
+    objects.held_for = DAY
+    kept = VerificationStore(objects, PREFIX)
+    for number in range(60):
+        await kept.add(VERIFIED.model_copy(update={"revision": number}))
+    await kept.prune()
+    assert len(await kept.list()) == 60
+    objects.now += DAY
+    await kept.prune()
+    assert len(await kept.list()) == 50
+
+
 @dataclass
 class Reported:
     """What a verifier reports."""

@@ -22,6 +22,7 @@ from quarterdeck.app.backup.objects import BackedUpObject, BackedUpObjects, Brin
 from quarterdeck.app.backup.restores import RestorePlan, Restores
 from quarterdeck.backup.kubernetes.object_changes import MomentDifference
 from quarterdeck.backup.proof import Proof
+from quarterdeck.cli.bring_back_text import bring_back_lines
 from quarterdeck.errors import Corrupt
 
 
@@ -53,8 +54,11 @@ def copied(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
     """What the face was told of restores as another plane."""
     calls: list[tuple[object, ...]] = []
 
-    async def plan(_: Copies, name: str, asked: CopyRequest, *, to: str, source: ForeignBackup | None) -> CopyPlan:
-        calls.append(("plan", name, asked, to, source.url if source is not None else None))
+    async def plan(
+        _: Copies, name: str, asked: CopyRequest, *, to: str, source: ForeignBackup | None, by_replay: bool
+    ) -> CopyPlan:
+        url = source.url if source is not None else None
+        calls.append(("plan", name, asked, to, url, *(["replay"] if by_replay else [])))
         return COPY
 
     async def start(_: Copies, plan: CopyPlan) -> None:
@@ -77,8 +81,8 @@ def restore_calls(monkeypatch: pytest.MonkeyPatch) -> RestoreCalls:
         made.calls.append(("adopt", name, url, key.name, options.name if options is not None else None))
         return "uid"
 
-    async def plan(_: Restores, name: str, *, to: str) -> RestorePlan:
-        made.calls.append(("plan", name, to))
+    async def plan(_: Restores, name: str, *, to: str, by_replay: bool) -> RestorePlan:
+        made.calls.append(("plan", name, to, *(["replay"] if by_replay else [])))
         return made.plan
 
     async def start(_: Restores, plan: RestorePlan, *, even_if_others_live: bool) -> None:
@@ -294,24 +298,33 @@ def test_the_list_says_of_each_stretch_what_comes_back(
     ranges = [RANGE, replace(RANGE, cluster="events", epoch=1, whole_plane=False)]
 
     async def listed(_: Backups, name: str) -> BackupList:
-        return BackupList(plane=name, store="s3://planes", recipients=(), ranges=tuple(ranges))
+        return BackupList(plane=name, store="s3://planes", recipients=(), ranges=tuple(ranges), overdue=tuple(overdue))
 
+    overdue: list[int] = []
     cli.plane("alpha")
     monkeypatch.setattr(Backups, "list", listed)
     golden(cli("backup", "list", "alpha").out)
+    overdue += [3 << 20, 1 << 20]
+    golden(cli("backup", "list", "alpha").err)
+    overdue.clear()
     ranges.clear()
     empty = cli("backup", "list", "alpha")
     golden(empty.out + empty.err)
 
 
 def test_a_verification_says_what_was_compared(cli: Cli, monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
-    async def verify(_: Backups, name: str, *, to: str) -> Proof:
+    replays: list[bool] = []
+
+    async def verify(_: Backups, name: str, *, to: str, by_replay: bool) -> Proof:
         assert (name, to) == ("alpha", "1,040")
+        replays.append(by_replay)
         return VERIFIED
 
     cli.plane("alpha")
     monkeypatch.setattr(Backups, "verify", verify)
     golden(cli("backup", "verify", "alpha", "--to", "1,040").out)
+    assert cli("backup", "verify", "alpha", "--to", "1,040", "--replay").code == 0
+    assert replays == [False, True]
 
 
 def test_the_key_file_is_named_and_the_private_key_is_not_shown(cli: Cli) -> None:
@@ -443,3 +456,19 @@ def test_what_was_brought_back_can_be_read_by_programs(cli: Cli, asked: Asked) -
     changed = json.loads(cli(*GET, "--apply", "--yes", "-o", "json").out)
     assert changed["changedFields"] == ["data.lines", "data.text", "data.password"]
     assert (changed["action"], changed["leftFields"], changed["revision"]) == ("changed", ["data.later"], 1040)
+
+
+def test_a_claim_is_brought_back_with_one_word_on_its_data() -> None:
+    claim = replace(FOUND, document={"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "one"}})
+    lines = [*bring_back_lines(replace(CREATES, object=claim))]
+    assert [each for each in lines if "the data of its volume is not in the backup" in each] == [lines[-1]]
+
+
+@pytest.mark.parametrize("as_another", [(), ("--as", "beta")], ids=["in place", "as another plane"])
+def test_a_replay_is_asked_for_wherever_a_plane_is_restored(
+    cli: Cli, told: Told, copied: list[tuple[object, ...]], as_another: tuple[str, ...]
+) -> None:
+    cli.plane("alpha")
+    assert cli("restore", "alpha", *as_another, "--replay", "--dry-run").code == 0
+    (first, *_) = (*told.calls, *copied)
+    assert (first[0], first[-1]) == ("plan", "replay")

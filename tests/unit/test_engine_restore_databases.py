@@ -33,6 +33,7 @@ class Builds:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.revisions: list[int] = []
+        self.replayed: list[bool] = []
         self.fails: BaseException | None = None
         reference = ObjectReference(name="data/1", sha256="", size_bytes=1)
         full = FullBackup(cluster="main", epoch=0, revision=40, at=AT, etcd_version="3.6.16", stored=reference)
@@ -56,8 +57,9 @@ class Builds:
 
     async def _programs(self, *_: object) -> None: ...
 
-    async def _proven(self, _: object, __: object, moment: Any, target: Path, ___: object) -> str:
+    async def _proven(self, _: object, __: object, moment: Any, target: Path, ___: object, *, by_replay: bool) -> str:
         self.revisions.append(moment.revision)
+        self.replayed.append(by_replay)
         target.write_text("whole")
         if self.fails is not None:
             raise self.fails
@@ -77,9 +79,9 @@ async def home(tmp_path: Path) -> AsyncIterator[Home]:
     await made.close()
 
 
-async def built(home: Home, revision: int = 40) -> restores.RestoredDatabase:
+async def built(home: Home, revision: int = 40, *, by_replay: bool = False) -> restores.RestoredDatabase:
     plane = await home.store.get(ControlPlane, "alpha")
-    return await restored_database(home, cast("Any", None), plane, ORIGIN, revision)
+    return await restored_database(home, cast("Any", None), plane, ORIGIN, revision, by_replay=by_replay)
 
 
 def left(home: Home) -> list[Path]:
@@ -166,3 +168,13 @@ async def test_what_nothing_was_restored_from_is_deleted_after_a_day(home: Home,
 
 async def test_where_nothing_was_ever_built_there_is_nothing_to_forget(home: Home) -> None:
     await forget(home, SEED)
+
+
+async def test_a_replay_is_built_in_place_of_the_database_that_there_is(home: Home, builds: Builds) -> None:
+    first = await built(home)
+    first.path.write_text("refused by etcd")
+    second = await built(home, by_replay=True)
+    assert (second.path, second.proof, builds.replayed) == (first.path, "the proof", [False, True])
+    assert second.path.read_text() != "refused by etcd"
+    assert (await built(home)).proof is None
+    assert left(home) == [first.path]

@@ -23,8 +23,8 @@ from quarterdeck.backup.making import made_beside, require_room
 from quarterdeck.backup.objects.port import ObjectStore
 from quarterdeck.backup.records import Increment, decode
 from quarterdeck.backup.sealing import Identities, damaged, unseal
-from quarterdeck.concurrency import settled
-from quarterdeck.errors import Corrupt, NotFound
+from quarterdeck.concurrency import ahead, in_thread, settled
+from quarterdeck.errors import Corrupt, NotFound, PreconditionFailed
 from quarterdeck.files import file_errors, sync_folder
 
 
@@ -100,11 +100,15 @@ async def opened(
     """The content of an object, part by part, for the block; at its end it is known to be what was stored."""
     async with (
         aclosing(store.stream(reference.name)) as stored,
-        aclosing(verified(stored, reference)) as checked,
+        aclosing(ahead(verified(stored, reference))) as checked,
         aclosing(unseal(checked, identities, reference.name)) as content,
     ):
         try:
             yield content
+        except PreconditionFailed:
+            async for _ in checked:  # a part that no key opens may be damaged: the hash of the whole object says so
+                pass
+            raise
         except NotFound as error:
             seen = "it is missing: it was dropped and deleted since the backup was read, or somebody has deleted it"
             then = "run the command again; if it stays so, restore another moment, or from another backup"
@@ -120,27 +124,13 @@ def expected_bytes(moment: BackupMoment) -> int:
 async def _write_full(store: ObjectStore, full: FullBackup, identities: Identities, path: Path) -> None:
     with path.open("wb", buffering=0) as file:
         snapshot = _Snapshot(file, full.stored.name)
-        async with opened(store, full.stored, identities) as parts:
-            await _write_parts(parts, snapshot.write)
+        async with opened(store, full.stored, identities) as parts, aclosing(ahead(parts)) as coming:
+            async for part in coming:
+                await in_thread(snapshot.write, part)
         await asyncio.to_thread(snapshot.end)
     newest = await asyncio.to_thread(newest_revision, path)
     if newest != full.revision:
         raise damaged(full.stored.name, f"it has revision {newest}, and the chain names revision {full.revision}")
-
-
-async def _write_parts(parts: AsyncGenerator[bytes, None], write: Callable[[bytes], None]) -> None:
-    """Write each part in a thread, while the next one is read. No thread writes any more when this returns."""
-    writing: asyncio.Task[None] | None = None
-    try:
-        async for part in parts:
-            if writing is not None:
-                await asyncio.shield(writing)
-            writing = asyncio.create_task(asyncio.to_thread(write, part))
-        if writing is not None:
-            await asyncio.shield(writing)
-    finally:
-        if writing is not None:
-            await settled(writing)
 
 
 class _Snapshot:
@@ -152,17 +142,22 @@ class _Snapshot:
         self._held = b""
 
     def write(self, part: bytes) -> None:
-        whole = self._held + part
-        data, self._held = whole[:-CHECKSUM_BYTES], whole[-CHECKSUM_BYTES:]
-        self._digest.update(data)
-        left = memoryview(data)
-        while left:
-            left = left[self._file.write(left) :]
+        if len(part) < CHECKSUM_BYTES:
+            part, self._held = self._held + part, b""
+        self._write(self._held)
+        self._write(memoryview(part)[:-CHECKSUM_BYTES])  # a copy of each part would cost as much as its hash
+        self._held = part[-CHECKSUM_BYTES:]
 
     def end(self) -> None:
         if self._held != self._digest.digest():
             raise damaged(self._name, "the hash that etcd put behind this snapshot is not that of its content")
         os.fsync(self._file.fileno())
+
+    def _write(self, data: bytes | memoryview) -> None:
+        self._digest.update(data)
+        left = memoryview(data)
+        while left:
+            left = left[self._file.write(left) :]
 
 
 async def _advance(store: ObjectStore, moment: BackupMoment, identities: Identities, path: Path) -> None:

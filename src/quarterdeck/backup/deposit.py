@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import AsyncGenerator, AsyncIterable, Callable
+from contextlib import aclosing
 from dataclasses import dataclass
 
 from quarterdeck.backup.chain import ObjectReference
 from quarterdeck.backup.objects.port import ObjectExists, ObjectStore
 from quarterdeck.backup.sealing import Recipients, seal
+from quarterdeck.concurrency import ahead
 
 #: The folder of data objects, below that of their plane.
 DATA = "data"
@@ -29,7 +31,8 @@ class Deposit:
     async def put(self, content: AsyncIterable[bytes]) -> ObjectReference:
         """Store content of any size, sealed, part by part. Raises as the store does."""
         name, digest = self.new_name(), hashlib.sha256()
-        size = await self.store.write(name, _hashed(seal(content, self.recipients), digest.update))
+        async with aclosing(ahead(seal(content, self.recipients))) as sealed:
+            size = await self.store.write(name, _hashed(sealed, digest.update))
         return ObjectReference(name=name, sha256=digest.hexdigest(), size_bytes=size)
 
     async def put_sealed(self, name: str, content: bytes) -> None:

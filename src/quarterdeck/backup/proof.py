@@ -11,6 +11,7 @@ from pathlib import Path
 from quarterdeck import clocks
 from quarterdeck.backup.chain import BackupMoment, Chain, KeyHash
 from quarterdeck.backup.scratch_etcd import EtcdPrograms, scratch_etcd, snapshot_status
+from quarterdeck.concurrency import beside
 from quarterdeck.errors import Corrupt
 from quarterdeck.etcd.client import EtcdMember
 from quarterdeck.etcd.faults import EtcdCompacted
@@ -58,10 +59,13 @@ async def prove(
     """
     began = clocks.steady()
     doing = f"checking {database}"
-    status = await snapshot_status(database, programs.etcdutl, deadline=deadline)
-    if status.revision != revision:
-        raise _differs(doing, f"it has revision {status.revision}, and revision {revision} was built")
-    async with scratch_etcd(database, programs, deadline=deadline) as member:
+    async with (
+        beside(snapshot_status(database, programs.etcdutl, deadline=deadline)) as checking,
+        scratch_etcd(database, programs, deadline=deadline) as member,
+    ):
+        status = await checking
+        if status.revision != revision:
+            raise _differs(doing, f"it has revision {status.revision}, and revision {revision} was built")
         found = await member.kv.get(Get(key=_ALL, range_end=_ALL, count_only=True), deadline=deadline)
         if found.revision != revision:
             raise _differs(doing, f"an etcd on it begins with revision {found.revision}, and not {revision}")

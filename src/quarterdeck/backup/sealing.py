@@ -21,9 +21,11 @@ from typing_extensions import override
 from quarterdeck.errors import Corrupt, InvalidInput, PreconditionFailed
 
 #: Bytes of one part before compression; what writing and reading hold in memory is a few of them.
-PART = 4 << 20
+PART = 1 << 20
+#: Bytes of a part that is read at most: objects of earlier versions have such parts.
+LARGEST_PART = 4 << 20
 _LENGTH = struct.Struct(">I")
-_LARGEST_FRAME = 2 * PART
+_LARGEST_FRAME = 2 * LARGEST_PART
 _LEVEL = 3
 
 
@@ -99,9 +101,9 @@ async def unseal(stored: AsyncIterable[bytes], identities: Identities, name: str
         small = _decrypted(part, keys, name) if kind is _Kind.AGE else part
         try:
             # It trusts the size that the part itself says, and takes that much memory at once.
-            if (size := zstandard.frame_content_size(small)) > PART:
+            if (size := zstandard.frame_content_size(small)) > LARGEST_PART:
                 raise damaged(name, f"a part of it claims to have {size} bytes")
-            return zstandard.ZstdDecompressor().decompress(small, max_output_size=PART)
+            return zstandard.ZstdDecompressor().decompress(small, max_output_size=LARGEST_PART)
         except zstandard.ZstdError as error:
             raise damaged(name, f"a part of it is damaged ({error})") from error
 
@@ -142,7 +144,8 @@ class _Reader:
             if part is None:
                 raise damaged(self._name, "it is cut off")
             self._held += part
-        taken = bytes(self._held[:count])
+        with memoryview(self._held) as held:
+            taken = bytes(held[:count])
         del self._held[:count]
         return taken
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
-from quarterdeck.backup.chain import unused
+from quarterdeck.backup.chain import Chain, unused
 from quarterdeck.backup.deposit import DATA
 from quarterdeck.backup.objects.port import ObjectStore, StoredObject
 from quarterdeck.backup.writer import ChainWriter, Check, Now
@@ -17,6 +17,8 @@ from quarterdeck.errors import Unavailable
 _GRACE = timedelta(hours=1)
 #: How old an object that no link names is before it is deleted: until then its writer may still add the link.
 _STRANGE_FOR = timedelta(days=1)
+#: How long after it is due the deletion of an object is late: a sweep comes every half hour.
+_LATE = timedelta(hours=1)
 #: After so many objects in a row that the store does not delete, it is not asked again.
 _REFUSALS = 5
 
@@ -50,23 +52,34 @@ async def sweep(
     if drop:
         await writer.append(dropped=drop)
     listed = await store.names(f"{prefix}/{DATA}")
-    newest = max((each.stored_at for each in (*listed, *await store.names(prefix))), default=None)
-    chain = writer.chain  # as of after the listing: what was linked meanwhile is not a stranger
+    newest = max((each.stored_at for each in (*listed, *await store.names(prefix))), default=now())
+    # The chain as of after the listing: what was linked meanwhile is not a stranger.
+    deleted, refused = await _delete(store, due(writer.chain, listed, now(), newest), check)
+    links = await _delete_links(store, await writer.outlived_links(), check)
+    return Swept(len(drop), len(deleted), sum(each.size for each in deleted), tuple(refused), links)
+
+
+def due(chain: Chain, listed: Sequence[StoredObject], now: datetime, newest: datetime) -> list[StoredObject]:
+    """The objects that are no part of a chain and can be deleted, the oldest first: where a store holds each object for
+    a time, that of the others has not ended if that of the first one has not. ``now``: when links were written by;
+    ``newest``: the same by the clock of the store.
+    """
     loose = set(unused(chain, [each.name for each in listed]))
-    dropped = {name: now() - each.at for each in chain.dropped for name in each.names}
-    old = [
+    dropped = {name: now - each.at for each in chain.dropped for name in each.names}
+    old = (
         each
         for each in listed
         if each.name in loose
-        and (
-            dropped[each.name] >= _GRACE
-            if each.name in dropped
-            else newest is not None and newest - each.stored_at > _STRANGE_FOR
-        )
-    ]
-    deleted, refused = await _delete(store, old, check)
-    links = await _delete_links(store, await writer.outlived_links(), check)
-    return Swept(len(drop), len(deleted), sum(each.size for each in deleted), tuple(refused), links)
+        and (dropped[each.name] >= _GRACE if each.name in dropped else newest - each.stored_at > _STRANGE_FOR)
+    )
+    return sorted(old, key=lambda each: each.stored_at)
+
+
+async def overdue(store: ObjectStore, prefix: str, chain: Chain, now: datetime) -> list[StoredObject]:
+    """The objects that sweeps should have deleted an hour ago, and that are still there. Raises what listing raises."""
+    listed = await store.names(f"{prefix}/{DATA}")
+    newest = max((each.stored_at for each in listed), default=now)
+    return due(chain, listed, now - _LATE, newest - _LATE)
 
 
 async def _delete_links(store: ObjectStore, names: Sequence[str], check: Check) -> int:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 from pydantic import AwareDatetime, ValidationError
 
 from quarterdeck.api.base import Model
-from quarterdeck.backup.objects.port import ObjectStore, StoredObject
+from quarterdeck.backup.objects.port import ObjectHeld, ObjectStore, StoredObject
 from quarterdeck.concurrency import together
 from quarterdeck.errors import NotFound
 
@@ -59,10 +60,11 @@ class VerificationStore:
         return tuple(sorted((each for each in found if each is not None), key=lambda each: each.at))
 
     async def prune(self) -> None:
-        """Delete all but the newest ones. Raises what the store raises."""
+        """Delete all but the newest ones, and those that the store holds. Raises what the store raises."""
         stored = sorted(await self._store.names(self._prefix), key=_age)
         if old := [each.name for each in stored[:-_KEPT]]:
-            await self._store.delete(old)
+            with suppress(ObjectHeld):  # the newer ones are held for longer
+                await self._store.delete(old)
 
     async def _read(self, name: str) -> VerifiedMoment | None:
         try:

@@ -26,6 +26,8 @@ def bring_back_lines(plan: BringBack) -> Iterator[str]:
     if plan.dropped:
         owners = ", ".join(f"{each.kind} {each.name}" for each in plan.dropped)
         yield f"owners that no longer exist, and are left out: {owners}"
+    for warning in plan.warnings:
+        yield f"warning: {warning}"
 
 
 def _words(change: FieldChange) -> str:

@@ -29,6 +29,10 @@ _OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_reconnect_backoff_ms", 1_000),
     ("grpc.keepalive_time_ms", 10_000),  # etcd allows 5 s and more
     ("grpc.keepalive_timeout_ms", 5_000),
+    # Bytes that a member may send ahead. A window that gRPC chooses itself grew to 300 MB while a snapshot was written
+    # to a slow disk; this one lets 40 MB a second through where the round trip takes 100 ms.
+    ("grpc.http2.bdp_probe", 0),
+    ("grpc.http2.lookahead_bytes", 4 << 20),
 )
 
 #: What the certificate at a socket must be for: gRPC would take the socket's path.

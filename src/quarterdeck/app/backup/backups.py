@@ -20,6 +20,7 @@ from quarterdeck.app.backup.objects import BackedUpObjects
 from quarterdeck.app.backup.restores import Restores
 from quarterdeck.backup.chain import BackupMoment, Chain, FullBackup, KeyHash
 from quarterdeck.backup.recording.sources import live_hash
+from quarterdeck.backup.sweep import overdue
 from quarterdeck.backup.verifications import VerificationStore, VerifiedMoment
 from quarterdeck.concurrency import until_one_ends
 from quarterdeck.drivers.clients import open_etcd
@@ -86,6 +87,8 @@ class BackupList:
     #: The public keys of age for which the backups are encrypted now.
     recipients: tuple[str, ...]
     ranges: tuple[BackupRange, ...]
+    #: The sizes in bytes of objects that should have been deleted and are still there, such as locked ones.
+    overdue: tuple[int, ...] = ()
 
 
 class Backups:
@@ -132,18 +135,27 @@ class Backups:
         chain = await backups.chains.read()
         recipients = backups.deposit.recipients.keys
         done = await VerificationStore(backups.store, backups.folder).list()
-        return BackupList(plane=name, store=backups.url, recipients=recipients, ranges=ranges_of(chain, done))
+        late = await overdue(backups.store, backups.folder, chain, datetime.now(UTC))
+        return BackupList(
+            plane=name,
+            store=backups.url,
+            recipients=recipients,
+            ranges=ranges_of(chain, done),
+            overdue=tuple(each.size for each in late),
+        )
 
-    async def verify(self, name: str, *, to: str = "latest") -> VerifiedMoment:
-        """Build the database of a moment, start an etcd on it, and compare revision, keys and hashes; also with the
-        hash of a member, where the plane answers and still has that revision. Raises Corrupt where they differ.
+    async def verify(self, name: str, *, to: str = "latest", by_replay: bool = False) -> VerifiedMoment:
+        """Build the database of a moment (as ``Restores.plan`` does), start an etcd on it, and compare revision, keys
+        and hashes; also with the hash of a member, where the plane answers and still has that revision. Raises Corrupt
+        where they differ.
         """
         plane = await recorded.existing(self._home.store, name)
         backups = await open_backups(self._home, plane)
         chain = await backups.chains.read()
         moment = await self.restores.moment(backups, chain, to)
         live = await self._live_hash(plane, moment)
-        return await verify_moment(self._home, self._engine().upstream, plane, backups, chain, moment, live)
+        upstream = self._engine().upstream
+        return await verify_moment(self._home, upstream, plane, backups, chain, moment, live, by_replay=by_replay)
 
     async def _live_hash(self, plane: ControlPlane, moment: BackupMoment) -> KeyHash | None:
         if not may_record(plane) or moment.full.epoch != plane.status.memory.epoch:

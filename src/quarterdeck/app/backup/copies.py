@@ -97,18 +97,23 @@ class Copies:
         self._restores = restores
 
     async def plan(
-        self, name: str, asked: CopyRequest, *, to: str = LATEST, source: ForeignBackup | None = None
+        self,
+        name: str,
+        asked: CopyRequest,
+        *,
+        to: str = LATEST,
+        source: ForeignBackup | None = None,
+        by_replay: bool = False,
     ) -> CopyPlan:
-        """Choose a moment (as ``Restores.plan`` does) of plane ``name``, declare the new plane, check that it can be
-        created, build its database, and prove it. Nothing is stored but a key that opens the backup.
+        """Declare the new plane, check that it can be created, and build and prove its database as ``Restores.plan``
+        does for plane ``name``. Nothing is stored but a key that opens the backup.
 
         Raises Conflict where the home has a plane of the new name, NotFound for a plane, a site or a moment that does
         not exist, InvalidInput for what two planes cannot share, PreconditionFailed for a backup of data alone and for
         a site without room, and what admission and building raise.
         """
         doing = f"restoring plane {name} as {asked.name}"
-        if asked.name in {each.name for each in await self._home.store.list(ControlPlane)}:
-            raise Conflict(doing, "this home has a plane of that name", "give another name with --as")
+        await self._require_new(asked.name, doing)
         found = await self._opened(name, source)
         moment = await self._restores.moment(found.backups, found.chain, to)
         archive = await _archive(found, moment, doing)
@@ -117,9 +122,7 @@ class Copies:
         plane = _backed_up(copied.plane, found)
         await admit(self._engine(), plane)
         await add_identities(self._home.folder, found.identities)
-        database = await self._built(plane, found, moment)
-        events = await events_plan(self._engine(), plane, found.backups, found.chain, at=time_of(to, moment))
-        await self._require_room(plane, site, database)
+        database, events = await self._built(plane, site, found, moment, to=to, by_replay=by_replay)
         return CopyPlan(
             plane=_consenting(plane, found.backups, moment, events),
             of=name,
@@ -146,6 +149,10 @@ class Copies:
         for each in plan.databases:
             await asyncio.to_thread(each.unlink, missing_ok=True)
 
+    async def _require_new(self, name: str, doing: str) -> None:
+        if name in {each.name for each in await self._home.store.list(ControlPlane)}:
+            raise Conflict(doing, "this home has a plane of that name", "give another name with --as")
+
     async def _opened(self, name: str, source: ForeignBackup | None) -> _Source:
         if source is None:
             backups = await open_backups(self._home, await recorded.existing(self._home.store, name))
@@ -158,9 +165,16 @@ class Copies:
         keys = replace(backups.keys, others=(*backups.keys.others, *identities))
         return _Source(backups=replace(backups, keys=keys), chain=chain, identities=identities, foreign=source)
 
-    async def _built(self, plane: ControlPlane, found: _Source, moment: BackupMoment) -> RestoredDatabase:
+    async def _built(
+        self, plane: ControlPlane, site: Site, found: _Source, moment: BackupMoment, *, to: str, by_replay: bool
+    ) -> tuple[RestoredDatabase, EventsPlan | None]:
         origin = BackupOrigin(store=found.backups.url, folder=found.backups.folder, epoch=moment.full.epoch)
-        return await restored_database(self._home, self._engine().upstream, plane, origin, moment.revision)
+        upstream, revision = self._engine().upstream, moment.revision
+        database = await restored_database(self._home, upstream, plane, origin, revision, by_replay=by_replay)
+        at = time_of(to, moment)
+        events = await events_plan(self._engine(), plane, found.backups, found.chain, at=at, by_replay=by_replay)
+        await self._require_room(plane, site, database)
+        return database, events
 
     async def _require_room(self, plane: ControlPlane, site: Site, database: RestoredDatabase) -> None:
         """Each replica has room for the database, and the first one for it twice. Where it has not, the database is

@@ -46,10 +46,17 @@ class EventsPlan:
 
 
 async def events_plan(
-    engine: Engine, plane: ControlPlane, backups: OpenBackups, chain: Chain, *, at: datetime | None
+    engine: Engine,
+    plane: ControlPlane,
+    backups: OpenBackups,
+    chain: Chain,
+    *,
+    at: datetime | None,
+    by_replay: bool = False,
 ) -> EventsPlan | None:
-    """The newest moment of the events' etcd that was seen by ``at`` (None: the newest one), with its database. None for
-    a plane without one. Raises what building a database raises, except for a backup that is damaged.
+    """The newest moment of the events' etcd that was seen by ``at`` (None: the newest one), with its database, which is
+    built as ``Restores.plan`` does. None for a plane without one. Raises what building a database raises, except for a
+    backup that is damaged.
     """
     if not plane.spec.etcd.events.separate:
         return None
@@ -58,7 +65,9 @@ async def events_plan(
         return EventsPlan(why="no backup has them")
     origin = BackupOrigin(store=backups.url, folder=backups.folder, epoch=moment.full.epoch)
     try:
-        built = await restored_database(engine.home, engine.upstream, plane, origin, moment.revision, Cluster.EVENTS)
+        built = await restored_database(
+            engine.home, engine.upstream, plane, origin, moment.revision, Cluster.EVENTS, by_replay=by_replay
+        )
     except Corrupt as error:
         return EventsPlan(why=str(error))
     return EventsPlan(moment=moment, database=built.path)

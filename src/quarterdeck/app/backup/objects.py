@@ -20,6 +20,7 @@ from quarterdeck.backup.kubernetes.bring_back import (
     field_changes,
     owners_of,
     printable,
+    warnings,
     why_not,
 )
 from quarterdeck.backup.kubernetes.kinds import CRDS, chosen_kind, served_kinds
@@ -81,6 +82,11 @@ class BringBack:
     def changes_nothing(self) -> bool:
         """Whether the plane has all of it."""
         return bool(self.uid) and not self.changes
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What does not come back with the object."""
+        return warnings(self.object.document, created=not self.uid)
 
 
 class BackedUpObjects:

@@ -81,9 +81,9 @@ class Restores:
         self._home = home
         self._engine = engine
 
-    async def plan(self, name: str, *, to: str = LATEST) -> RestorePlan:
+    async def plan(self, name: str, *, to: str = LATEST, by_replay: bool = False) -> RestorePlan:
         """Choose a moment (``latest``, an etcd revision, or a time in RFC 3339), build its database, and prove it. The
-        plane is not touched.
+        plane is not touched. ``by_replay``: a scratch etcd does once more what the increments say, for hours perhaps.
 
         Raises InvalidInput for a moment that is none, NotFound for one that no backup has, PreconditionFailed for a
         plane that is being deleted or paused, and what building raises.
@@ -93,8 +93,9 @@ class Restores:
         backups = await open_backups(self._home, plane)
         chain = await backups.chains.read()
         moment = await self.moment(backups, chain, to)
-        events = await events_plan(self._engine(), plane, backups, chain, at=time_of(to, moment))
-        return await self._planned(plane, backups, chain, moment, events)
+        at = time_of(to, moment)
+        events = await events_plan(self._engine(), plane, backups, chain, at=at, by_replay=by_replay)
+        return await self._planned(plane, backups, chain, moment, events, by_replay=by_replay)
 
     async def moment(self, backups: OpenBackups, chain: Chain, to: str) -> BackupMoment:
         """A moment of a chain by its name. Of several epochs with the same revision, the newest one is meant."""
@@ -187,10 +188,13 @@ class Restores:
         chain: Chain,
         moment: BackupMoment,
         events: EventsPlan | None,
+        *,
+        by_replay: bool,
     ) -> RestorePlan:
         memory = plane.status.memory
         origin = BackupOrigin(store=backups.url, folder=backups.folder, epoch=moment.full.epoch)
-        database = await restored_database(self._home, self._engine().upstream, plane, origin, moment.revision)
+        upstream, revision = self._engine().upstream, moment.revision
+        database = await restored_database(self._home, upstream, plane, origin, revision, by_replay=by_replay)
         return RestorePlan(
             plane=plane.name,
             store=backups.url,

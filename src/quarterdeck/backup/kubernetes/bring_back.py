@@ -34,6 +34,10 @@ _REFUSED: Final[Mapping[GroupKind, str]] = {
     GroupKind("coordination.k8s.io", "Lease"): "its holder renews it all the time, and takes an old one for expired",
 }
 _POD, _JOB, _SECRET = GroupKind("", "Pod"), GroupKind("batch", "Job"), GroupKind("", "Secret")
+_SERVICE_ACCOUNT: Final = GroupKind("", "ServiceAccount")
+_VOLUMES: Final = frozenset({GroupKind("", "PersistentVolume"), GroupKind("", "PersistentVolumeClaim")})
+#: The type of a Secret that has a token, and its annotations that say of which service account.
+_TOKEN, _ACCOUNT = "kubernetes.io/service-account-token", "kubernetes.io/service-account"
 #: What an apiserver adds to Jobs that choose their pods by the uid of the Job.
 _JOB_LABELS: Final = frozenset({"batch.kubernetes.io/controller-uid", "controller-uid"})
 #: The parts of a Secret that may have its values.
@@ -71,6 +75,26 @@ def why_not(document: Manifest) -> str:
     if kind == _POD and (node := text_of(mapping(document.get("spec")).get("nodeName"))):
         return f"it was bound to node {node} and ran there; the controller that made it makes another one"
     return _REFUSED.get(kind, "")
+
+
+def warnings(document: Manifest, *, created: bool) -> tuple[str, ...]:
+    """What does not come back with an object, in words. ``created``: the plane has none of its name, so that it gets
+    another uid.
+    """
+    kind = group_kind(document)
+    if kind in _VOLUMES:
+        return ("the data of its volume is not in the backup: it has what the storage has now, if that is still there",)
+    if kind == _SERVICE_ACCOUNT and created:
+        return ("it gets another uid: tokens that were issued for it before are refused",)
+    if kind == _SECRET and text_of(document.get("type")) == _TOKEN:
+        annotations = mapping(mapping(document.get("metadata")).get("annotations"))
+        account, uid = (text_of(annotations.get(f"{_ACCOUNT}.{each}")) for each in ("name", "uid"))
+        # kubernetes: pkg/controller/serviceaccount/tokens_controller.go
+        return (
+            f"its token is of service account {account} with uid {uid}: if that has another uid now, the token is"
+            " refused, and the controller manager deletes the Secret",
+        )
+    return ()
 
 
 def owners_of(document: Manifest) -> tuple[Owner, ...]:

@@ -7,13 +7,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from quarterdeck.errors import Conflict
+from quarterdeck.errors import Conflict, Unavailable
 
 
 class ObjectExists(Conflict):
     """An object of that name exists: another writer was first."""
 
     kind = "object-exists"
+
+
+class ObjectHeld(Unavailable):
+    """The store refuses to delete an object now: a lock or a retention policy holds it, or the credentials may not."""
+
+    kind = "object-held"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,5 +72,7 @@ class ObjectStore(Protocol):
         ...
 
     async def delete(self, names: Sequence[str]) -> None:
-        """Delete objects. Fine where one is gone already."""
+        """Delete objects, one after the other. Fine where one is gone already. Raises ObjectHeld at the first one that
+        the store refuses to delete.
+        """
         ...

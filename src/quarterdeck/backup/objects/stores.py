@@ -13,12 +13,18 @@ from io import FileIO
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from obstore.exceptions import AlreadyExistsError, BaseError, PermissionDeniedError, UnauthenticatedError
+from obstore.exceptions import (
+    AlreadyExistsError,
+    BaseError,
+    PermissionDeniedError,
+    PreconditionError,
+    UnauthenticatedError,
+)
 from obstore.store import LocalStore, from_url
 from obstore.store import ObjectStore as Bucket
 from typing_extensions import override
 
-from quarterdeck.backup.objects.port import ObjectExists, ObjectStore, StoredObject
+from quarterdeck.backup.objects.port import ObjectExists, ObjectHeld, ObjectStore, StoredObject
 from quarterdeck.errors import InvalidInput, NotFound, Unavailable
 from quarterdeck.files import sync_folder, write_temporary
 
@@ -27,6 +33,8 @@ _TIMEOUT = timedelta(seconds=30)
 _RETRIES = 4
 #: Bytes of one part of an object that is written part by part.
 _PART = 8 << 20
+#: Bytes of an object that are read at once.
+_READ = 1 << 20
 #: Options of HTTP clients, which are set here. obstore panics where they are among those of a store
 #: (pyo3-object_store: IntoPyObject of PyAmazonS3Config).
 _OF_CLIENTS = re.compile(
@@ -113,7 +121,7 @@ class BucketStore(ObjectStore):
     @override
     async def stream(self, name: str) -> AsyncGenerator[bytes, None]:
         with self._errors(f"reading {name}"):
-            async for part in (await self._bucket.get_async(name)).stream(min_chunk_size=1 << 20):
+            async for part in (await self._bucket.get_async(name)).stream(min_chunk_size=_READ):
                 yield bytes(part)
 
     @override
@@ -137,10 +145,21 @@ class BucketStore(ObjectStore):
     async def delete(self, names: Sequence[str]) -> None:
         for name in names:
             try:
-                with self._errors(f"deleting {name}"):
+                with self._errors(f"deleting {name}"), self._refusals(f"deleting {name}"):
                     await self._bucket.delete_async(name)
             except NotFound:
                 continue
+
+    @contextmanager
+    def _refusals(self, doing: str) -> Iterator[None]:
+        """A deletion of what the store holds is refused with 403 by S3 and by Google Cloud Storage (retention policy
+        not met), with 409 by Azure (blob immutable due to policy), and by some others with 412.
+        """
+        try:
+            yield
+        except (PermissionDeniedError, AlreadyExistsError, PreconditionError) as error:
+            seen, then = f"the store refuses: {_short(error)}", "it can be deleted when its lock or retention ends"
+            raise ObjectHeld(f"{doing} at {self._address}", seen, then) from error
 
     @contextmanager
     def _errors(self, doing: str) -> Iterator[None]:
@@ -190,6 +209,13 @@ class FolderStore(BucketStore):
                 raise
         return counted.size
 
+    @override
+    async def stream(self, name: str) -> AsyncGenerator[bytes, None]:
+        # Not by obstore, which reads a file in pieces of 8 KiB.
+        with self._errors(f"reading {name}"), self._inside(name).open("rb", buffering=0) as file:
+            while part := await asyncio.to_thread(file.read, _READ):
+                yield part
+
     def _create(self, name: str, content: bytes) -> None:
         with self._errors(f"storing {name}"):
             path = self._place(name)
@@ -201,6 +227,12 @@ class FolderStore(BucketStore):
             finally:
                 temporary.unlink()
             sync_folder(path.parent)
+
+    def _inside(self, name: str) -> Path:
+        """The file of an object. A link may be forged: no name leads out of the folder."""
+        if {"", ".", ".."}.intersection(name.split("/")):
+            raise FileNotFoundError(name)
+        return self._folder / name
 
     def _place(self, name: str) -> Path:
         path = self._folder / name

@@ -19,6 +19,7 @@ from quarterdeck.backup.recording.collector import Subject
 from quarterdeck.backup.recording.policy import FullReason, RecordingPace
 from quarterdeck.backup.recording.sources import hash_at, live_hash, sources
 from quarterdeck.backup.writer import Now
+from quarterdeck.concurrency import ahead, in_thread
 from quarterdeck.errors import Unavailable
 from quarterdeck.etcd.facts import MemberReport
 from quarterdeck.etcd.faults import EtcdCorrupt
@@ -153,14 +154,23 @@ def _behind(doing: str, revision: int, confirmed: int) -> Unavailable:
 
 
 async def _written(parts: AsyncGenerator[bytes, None], scratch: BinaryIO, doing: str) -> None:
-    """Write parts, which are small, in larger ones."""
-    held = bytearray()
-    async for part in parts:
-        held += part
-        if len(held) >= _PART:
+    """Write parts, while the next ones come from etcd."""
+    async with aclosing(ahead(_larger(parts))) as coming:
+        async for part in coming:
             with file_errors(doing):
-                await asyncio.to_thread(scratch.write, bytes(held))
-            held.clear()
+                await in_thread(scratch.write, part)
     with file_errors(doing):
-        await asyncio.to_thread(scratch.write, bytes(held))
-        await asyncio.to_thread(scratch.flush)
+        await in_thread(scratch.flush)
+
+
+async def _larger(parts: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    """Parts of 32 KiB joined to larger ones."""
+    held: list[bytes] = []
+    size = 0
+    async for part in parts:
+        held.append(part)
+        size += len(part)
+        if size >= _PART:
+            yield b"".join(held)
+            held, size = [], 0
+    yield b"".join(held)

@@ -42,6 +42,12 @@ _COLUMNS: tuple[Column[BackupRow], ...] = (
 _MOMENT = "'latest', an etcd revision, or a time with its zone, such as 2026-01-31T12:00:00Z."
 #: The moment of a backup that a command is about.
 MomentOption = Annotated[str, typer.Option("--to", metavar="MOMENT", help=f"The moment: {_MOMENT}")]
+ReplayOption = Annotated[
+    bool,
+    typer.Option(
+        "--replay", help="Have an etcd write each change again, if it refuses the database otherwise. It is slow."
+    ),
+]
 AtOption = Annotated[str, typer.Option("--at", metavar="MOMENT", help=f"The moment: {_MOMENT}", show_default=False)]
 AndOption = Annotated[str, typer.Option("--and", metavar="MOMENT", help="The moment to compare it with.")]
 AllOption = Annotated[bool, typer.Option("--all", help="Also list events, leases and other records of programs.")]
@@ -96,13 +102,22 @@ def create(
 def list_(name: Name, output: OutputOption = Output.TABLE) -> None:
     """List what can be restored: each revision between the first and the last one of a line."""
     found = call(lambda face: face.backups.list(name))
+    if found.overdue and output.for_people:
+        counted = f"{len(found.overdue):,} objects ({size(sum(found.overdue))}) that are no part of a backup any more"
+        held = f"{counted} are still in {found.store}: a lock or a retention policy of the store may hold them"
+        err.print(held, highlight=False, soft_wrap=True)
     show([_row(found, each) for each in found.ranges], _COLUMNS, output, empty=f"there is no backup in {found.store}")
 
 
 @command(app, "backup verify alpha")
-def verify(name: Name, to: MomentOption = "latest", output: UnnamedOption = UnnamedOutput.TABLE) -> None:
+def verify(
+    name: Name,
+    to: MomentOption = "latest",
+    replay: ReplayOption = False,
+    output: UnnamedOption = UnnamedOutput.TABLE,
+) -> None:
     """Restore a backup in a scratch etcd on this machine, and compare revision, keys and hashes."""
-    found = call(lambda face: face.backups.verify(name, to=to))
+    found = call(lambda face: face.backups.verify(name, to=to, by_replay=replay))
     live = ", one of a member that serves now" if found.live else ""
     text = (
         f"etcd revision {found.revision:,} of plane {name} can be restored: {found.keys:,} keys,"

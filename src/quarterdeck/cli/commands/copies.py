@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
@@ -45,39 +46,43 @@ ExternalControllers = Annotated[
 ]
 
 
-def restore_as(
-    name: str,
-    asked: CopyRequest,
-    *,
-    to: str,
-    source: ForeignBackup | None,
-    dry_run: bool,
-    yes: bool,
-    detached: bool,
-    output: Output,
-) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreCall:
+    """The options of a restore, in place and as another plane. ``source``: the backup, where it is not the plane's."""
+
+    to: str
+    source: ForeignBackup | None
+    by_replay: bool
+    dry_run: bool
+    yes: bool
+    detached: bool
+    output: Output
+
+
+def restore_as(name: str, asked: CopyRequest, its: RestoreCall) -> None:
     """Create a plane from a backup of another one, once the user has agreed."""
-    plan = call(lambda face: face.backups.copies.plan(name, asked, to=to, source=source))
+    to, source, by_replay = its.to, its.source, its.by_replay
+    plan = call(lambda face: face.backups.copies.plan(name, asked, to=to, source=source, by_replay=by_replay))
     for line in _lines(plan):
         err.print(line, highlight=False, soft_wrap=True)
     result, new = _result(plan), plan.plane.name
-    if dry_run:
+    if its.dry_run:
         call(lambda face: face.backups.copies.discard(plan))
-        done(result, output, "nothing was changed")
+        done(result, its.output, "nothing was changed")
         return
     try:
-        confirm(f"create plane {new} with the data of etcd revision {plan.revision:,} of plane {name}?", yes=yes)
+        confirm(f"create plane {new} with the data of etcd revision {plan.revision:,} of plane {name}?", yes=its.yes)
     except (Conflict, typer.Abort):
         call(lambda face: face.backups.copies.discard(plan))
         raise
     call(lambda face: face.backups.copies.start(plan))
     note_plane(new)
-    if detached:
-        detach(new, output)
+    if its.detached:
+        detach(new, its.output)
     elif not wait_inside(new):
         follow(new)
     text = f"plane {new} is ready: quarterdeck kubeconfig {new} --output-file {new}.kubeconfig"
-    emit(result, output, lambda: None if detached else out.print(text, soft_wrap=True))
+    emit(result, its.output, lambda: None if its.detached else out.print(text, soft_wrap=True))
 
 
 def built_lines(revision: int, store: str, at: datetime, proof: Proof | None) -> list[str]:

@@ -13,12 +13,13 @@ from quarterdeck.app.backup.copies import ForeignBackup
 from quarterdeck.app.backup.restores import RestorePlan
 from quarterdeck.backup.kubernetes.object_changes import MomentDifference
 from quarterdeck.cli.arguments import Detach, EvenIfOthersLive, Name, OutputOption, Yes
-from quarterdeck.cli.commands.backups import MomentOption
+from quarterdeck.cli.commands.backups import MomentOption, ReplayOption
 from quarterdeck.cli.commands.copies import (
     ExternalControllers,
     NewEndpoint,
     NewName,
     NewSite,
+    RestoreCall,
     built_lines,
     events_revision,
     restore_as,
@@ -64,6 +65,7 @@ def restore(
     site: NewSite = None,
     endpoint: NewEndpoint = None,
     external_controllers: ExternalControllers = False,
+    replay: ReplayOption = False,
     dry_run: DryRunOption = False,
     yes: Yes = False,
     detached: Detach = False,
@@ -74,25 +76,37 @@ def restore(
     The data is built and checked first. Then all programs of the plane stop, and start again with it. With --as,
     another plane begins with it instead, and this one is not touched.
     """
-    foreign = _foreign(source, key, options)
+    its = RestoreCall(
+        to=to,
+        source=_foreign(source, key, options),
+        by_replay=replay,
+        dry_run=dry_run,
+        yes=yes,
+        detached=detached,
+        output=output,
+    )
     if new_name is not None:
         _require_untouched(name, even_if_others_live=even_if_others_live)
         asked = CopyRequest(name=new_name, site=site, endpoint=endpoint, external_controllers=external_controllers)
-        restore_as(name, asked, to=to, source=foreign, dry_run=dry_run, yes=yes, detached=detached, output=output)
-        return
-    _require_as(site, endpoint, external_controllers=external_controllers)
-    _adopt(name, foreign)
+        restore_as(name, asked, its)
+    else:
+        _require_as(site, endpoint, external_controllers=external_controllers)
+        _restore_in_place(name, its, even_if_others_live=even_if_others_live)
+
+
+def _restore_in_place(name: str, its: RestoreCall, *, even_if_others_live: bool) -> None:
+    _adopt(name, its.source)
     go_inside_to_drive(name)
-    plan = call(lambda face: face.backups.restores.plan(name, to=to))
+    plan = call(lambda face: face.backups.restores.plan(name, to=its.to, by_replay=its.by_replay))
     for line in _lines(plan):
         err.print(line, highlight=False, soft_wrap=True)
-    if dry_run:
-        done(_result(plan), output, "nothing was changed" if foreign is None else _paused(name))
+    if its.dry_run:
+        done(_result(plan), its.output, "nothing was changed" if its.source is None else _paused(name))
         return
-    confirm(f"stop plane {name}, and start it again with the data of etcd revision {plan.revision:,}?", yes=yes)
+    confirm(f"stop plane {name}, and start it again with the data of etcd revision {plan.revision:,}?", yes=its.yes)
     call(lambda face: face.backups.restores.start(plan, even_if_others_live=even_if_others_live))
     text = f"plane {name} is settled again; its former data is kept on its machines: see 'events {name}'"
-    wait_for(_result(plan), text, detached=detached, output=output)
+    wait_for(_result(plan), text, detached=its.detached, output=its.output)
 
 
 def _paused(name: str) -> str:

@@ -15,6 +15,7 @@ from quarterdeck.backup.build import build
 from quarterdeck.backup.chain import BackupMoment, Chain, KeyHash
 from quarterdeck.backup.making import remove_left
 from quarterdeck.backup.proof import Proof, hashes_of, prove
+from quarterdeck.backup.replay import replay
 from quarterdeck.backup.revival import revive
 from quarterdeck.backup.scratch_etcd import EtcdPrograms
 from quarterdeck.engine.workspace.backups import OpenBackups, open_backups_at, scratch_folder
@@ -45,13 +46,16 @@ async def restored_database(
     origin: BackupOrigin,
     revision: int,
     cluster: Cluster = Cluster.MAIN,
+    *,
+    by_replay: bool = False,
 ) -> RestoredDatabase:
     """The database of a cluster of a plane at a revision of a backup, built and proven unless it was before.
+    ``by_replay``: see ``proven``; then it is always built, in place of the one before.
 
     Raises NotFound where the backup has no such revision, and what ``build`` and ``prove`` raise.
     """
     target = _path(home, plane.name, origin, revision, cluster)
-    if await asyncio.to_thread(target.exists):
+    if not by_replay and await asyncio.to_thread(target.exists):
         return RestoredDatabase(target, None)
     backups = await open_backups_at(home, plane, origin.store, origin.folder)
     chain = await backups.chains.read()
@@ -59,7 +63,8 @@ async def restored_database(
     built = target.with_suffix(".built")
     with file_errors("restoring a database"):
         await asyncio.to_thread(target.parent.mkdir, mode=0o700, parents=True, exist_ok=True)
-    proof = await proven(backups, chain, moment, built, await etcd_programs(upstream, plane))
+    programs = await etcd_programs(upstream, plane)
+    proof = await proven(backups, chain, moment, built, programs, by_replay=by_replay)
     with file_errors(f"preparing {built}"):
         await asyncio.to_thread(revive, built)
         await asyncio.to_thread(built.rename, target)
@@ -74,11 +79,17 @@ async def proven(
     programs: EtcdPrograms,
     *,
     hashes: Sequence[KeyHash] = (),
+    by_replay: bool = False,
 ) -> Proof:
     """Build a database of a moment at ``target``, and prove it with a real etcd. ``hashes``: further ones that it must
-    have, besides those in the chain.
+    have, besides those in the chain. ``by_replay``: an etcd does once more what the increments say, instead of rows
+    that are written into its file.
     """
-    await build(backups.store, moment, backups.keys.identities, target)
+    store, identities = backups.store, backups.keys.identities
+    if by_replay:
+        await replay(store, moment, identities, target, programs)
+    else:
+        await build(store, moment, identities, target)
     return await prove(target, moment.revision, (*hashes_of(chain, moment), *hashes), programs)
 
 

@@ -22,16 +22,19 @@ async def verify_moment(
     chain: Chain,
     moment: BackupMoment,
     live: KeyHash | None,
+    *,
+    by_replay: bool = False,
 ) -> VerifiedMoment:
     """Build the database of a moment, start an etcd on it, and compare revision, keys and hashes. ``live``: the hash
-    that a member has now at that revision, where one could say it.
+    that a member has now at that revision, where one could say it. ``by_replay``: see ``proven``.
 
     Raises Corrupt where they differ or the backup is damaged, and what ``build`` and ``prove`` raise.
     """
     programs = await etcd_programs(upstream, plane)
     hashes = () if live is None else (live,)
     async with scratch_space(home, plane.name, f"verifying a backup of plane {plane.name}") as folder:
-        proof = await proven(backups, chain, moment, folder / "moment.db", programs, hashes=hashes)
+        path = folder / "moment.db"
+        proof = await proven(backups, chain, moment, path, programs, hashes=hashes, by_replay=by_replay)
     found = VerifiedMoment(
         cluster=moment.full.cluster,
         epoch=moment.full.epoch,
