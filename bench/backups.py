@@ -37,8 +37,8 @@ from quarterdeck.backup.deposit import Deposit
 from quarterdeck.backup.objects.stores import open_store
 from quarterdeck.backup.proof import prove
 from quarterdeck.backup.recording.collector import Subject
-from quarterdeck.backup.recording.fulls import snapshot_of
-from quarterdeck.backup.recording.policy import FullReason
+from quarterdeck.backup.recording.fulls import SnapshotTaker
+from quarterdeck.backup.recording.policy import FullReason, RecordingPace
 from quarterdeck.backup.records import RevisionChange
 from quarterdeck.backup.revival import revive
 from quarterdeck.backup.scratch_etcd import EtcdPrograms, LoopbackClients, scratch_etcd
@@ -108,8 +108,10 @@ async def take_full(folder: Folder) -> dict[str, float]:
     recipients = Recipients((str(x25519.Identity.from_str(folder.key.read_text()).to_public()),))
     try:
         subject = Subject(plane="bench", cluster="main", epoch=0, etcd=etcd, urls=lambda: (url,))
-        scratch = folder.path / "scratch"
-        taken = await snapshot_of(subject, scratch, lambda: datetime.now(UTC), FullReason.FIRST)
+        taker = SnapshotTaker(
+            subject=subject, folder=folder.path / "scratch", now=lambda: datetime.now(UTC), pace=RecordingPace()
+        )
+        taken = await taker.take(FullReason.FIRST)
         deposit = Deposit(store=open_store(f"file://{folder.path / 'store'}"), prefix="bench", recipients=recipients)
         full = taken.full(subject, await deposit.put(taken.parts()))
     finally:

@@ -466,9 +466,9 @@ def test_a_claim_is_brought_back_with_one_word_on_its_data() -> None:
 
 @pytest.mark.parametrize("as_another", [(), ("--as", "beta")], ids=["in place", "as another plane"])
 def test_a_replay_is_asked_for_wherever_a_plane_is_restored(
-    cli: Cli, told: Told, copied: list[tuple[object, ...]], as_another: tuple[str, ...]
+    cli: Cli, restore_calls: RestoreCalls, copied: list[tuple[object, ...]], as_another: tuple[str, ...]
 ) -> None:
     cli.plane("alpha")
     assert cli("restore", "alpha", *as_another, "--replay", "--dry-run").code == 0
-    (first, *_) = (*told.calls, *copied)
+    (first, *_) = (*restore_calls.calls, *copied)
     assert (first[0], first[-1]) == ("plan", "replay")
