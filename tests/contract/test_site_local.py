@@ -352,9 +352,9 @@ async def test_a_failing_unit_started_with_other_boot_arguments_takes_them(site:
 
 
 async def test_a_program_that_does_not_exist_fails_and_the_log_says_so(site: LocalSite) -> None:
-    await site.start_unit(A, UnitSpec(name="missing", argv=("/nowhere/etcd",)))
+    await site.start_unit(A, UnitSpec(name="missing", argv=("/proc/nowhere/etcd",)))
     assert (await status(site, A, "missing")).state is UnitState.FAILED
-    assert "/nowhere/etcd" in await site.logs(A, "missing")
+    assert "/proc/nowhere/etcd" in await site.logs(A, "missing")
 
 
 async def test_arguments_and_environment_arrive_as_they_were_given(site: LocalSite) -> None:

@@ -325,7 +325,7 @@ class Session(Unwatched):
     def engine(self) -> Engine:
         clock = self.world.clock
         return Engine(
-            home=LoopHome(folder=Path("/nowhere"), store=self.port("store", self.world.store), session=self),
+            home=LoopHome(folder=Path("/proc/nowhere"), store=self.port("store", self.world.store), session=self),
             upstream=Programs(),
             requester=self.requester(),
             watchers=(self,),

@@ -82,7 +82,7 @@ class Following:
             self.hands.append(hand)
             self.informed.set()
 
-        home = Home(folder=Path("/nowhere"), store=self.store)
+        home = Home(folder=Path("/proc/nowhere"), store=self.store)
         return asyncio.create_task(
             followed(home, "alpha", timeout=self.timeout, report=tell, drive=drive, onlooker=self.seen)
         )
@@ -399,7 +399,7 @@ async def test_who_finds_that_another_process_was_quicker_follows_that_one(store
     await asyncio.wait_for(taken.wait(), 5)
     held = store.lease
     store.lease = unheld_at_first  # type: ignore[method-assign]
-    home = Home(folder=Path("/nowhere"), store=store)
+    home = Home(folder=Path("/proc/nowhere"), store=store)
 
     def tell(hand: Hand) -> None:
         follower.hands.append(hand)

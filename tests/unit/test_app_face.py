@@ -82,8 +82,8 @@ async def test_an_abort_and_a_deletion_need_no_programs(
     face: Quarterdeck, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
     await with_plane(face)
-    monkeypatch.setenv("QUARTERDECK_BIN_DIR", "/nowhere")
-    with pytest.raises(InvalidInput, match="/nowhere"):
+    monkeypatch.setenv("QUARTERDECK_BIN_DIR", "/proc/nowhere")
+    with pytest.raises(InvalidInput, match="/proc/nowhere"):
         await face.plan(Migrate("alpha", "west"))
     with golden.raises(Conflict):
         await face.plan(Abort("alpha"))

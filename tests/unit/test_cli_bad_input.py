@@ -172,7 +172,7 @@ def test_a_plane_that_is_not_there_is_named_with_those_that_are(cli: Cli, argv: 
 def test_a_file_is_planned_for_alone(cli: Cli, golden: Golden) -> None:
     cli.plane()
     golden(cli.refused("plan", "demo", "-f", "-", "--to", "west", stdin=plane("{}"), code=INVALID).err)
-    golden(cli.refused("plan", "demo", "-f", "/nowhere", code=INVALID).err)
+    golden(cli.refused("plan", "demo", "-f", "/proc/nowhere", code=INVALID).err)
     cli.refused("apply", "--dry-run", "-f", "-", stdin=plane("{placement: {}}"), code=INVALID, says=("placement.site",))
 
 
@@ -188,7 +188,7 @@ REFUSED = [
     # a name that is no short DNS label
     *((INVALID, ("create", "--", name)) for name in ("Demo", "de_mo", "demo.", "-", "d" * 41)),
     (CONFLICT, ("create", "demo")),
-    (INVALID, ("apply", "-f", "/nowhere/plane.yaml")),
+    (INVALID, ("apply", "-f", "/proc/nowhere/plane.yaml")),
     # what makes no sense of a plane that is there
     (INVALID, ("migrate", "demo", "--to", "east", "--replicas", "1", "--yes")),
     (MISSING, ("migrate", "demo", "--to", "north", "--yes")),
@@ -371,7 +371,7 @@ def test_a_program_cut_short_is_refused(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_a_folder_of_programs_that_is_not_there_is_refused(cli: Cli) -> None:
-    cli.refused("create", "demo", code=INVALID, says=("/nowhere", "BIN_DIR"), QUARTERDECK_BIN_DIR="/nowhere")
+    cli.refused("create", "demo", code=INVALID, says=("/proc/nowhere", "BIN_DIR"), QUARTERDECK_BIN_DIR="/proc/nowhere")
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def test_a_wrong_inventory_is_one_line_with_the_path(cli: Cli, inventory: str, g
         ("--driver", "ssh", "--zones", "a", "--inventory", "-"),
         ("--driver", "ssh", "--edges", "1", "--machines", "3"),
         ("--inventory", "-"),
-        ("--driver", "ssh", "--inventory", "/nowhere/hosts.yaml"),
+        ("--driver", "ssh", "--inventory", "/proc/nowhere/hosts.yaml"),
     ],
 )
 def test_options_of_the_other_kind_are_refused(cli: Cli, argv: tuple[str, ...], golden: Golden) -> None:

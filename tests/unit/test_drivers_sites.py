@@ -64,7 +64,7 @@ def driver() -> Driver:
 
 @pytest.fixture
 def sites(driver: Driver) -> OpenSites:
-    return OpenSites(Path("/nowhere"), {"local": lambda _, __: driver})
+    return OpenSites(Path("/proc/nowhere"), {"local": lambda _, __: driver})
 
 
 def east(**spec: object) -> SiteResource:

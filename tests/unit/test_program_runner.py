@@ -48,7 +48,7 @@ async def test_it_is_started_where_and_with_what_it_is_told(tmp_path: Path) -> N
 
 async def test_a_program_that_is_not_there_is_an_error_of_the_system() -> None:
     with pytest.raises(OSError, match="nowhere"):
-        await run(("/nowhere",), doing="it", deadline=10)
+        await run(("/proc/nowhere",), doing="it", deadline=10)
 
 
 async def test_when_the_time_is_up_all_that_it_started_is_killed(tmp_path: Path) -> None:

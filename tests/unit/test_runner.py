@@ -98,8 +98,8 @@ def test_all_commands_of_a_stage_run_though_one_fails(tmp_path: Path) -> None:
 
 
 def test_a_program_that_cannot_be_started_fails_its_stage(capfd: pytest.CaptureFixture[str]) -> None:
-    assert ran([stage("lint", "", commands=lambda _: (Command(("/nowhere/shellcheck",)),))]) == 1
-    assert "/nowhere/shellcheck cannot be run: No such file" in capfd.readouterr().out
+    assert ran([stage("lint", "", commands=lambda _: (Command(("/proc/nowhere/shellcheck",)),))]) == 1
+    assert "/proc/nowhere/shellcheck cannot be run: No such file" in capfd.readouterr().out
 
 
 def test_programs_are_got_once_and_labs_only_beyond_smoke(capfd: pytest.CaptureFixture[str]) -> None:

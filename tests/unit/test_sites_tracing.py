@@ -26,5 +26,5 @@ def test_what_nobody_may_until_the_next_boot_is_said_to_be_so(*, privileged: boo
 
 
 def test_where_there_is_no_strace_it_is_said_how_to_have_it(monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
-    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setenv("PATH", "/proc/nowhere")
     golden(cannot_trace())
