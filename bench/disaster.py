@@ -166,7 +166,8 @@ def lost(lab: PlaneLab, store: Path, rate: float) -> tuple[float, float, float]:
     key.touch(mode=0o600)
     key.write_bytes(Path(lab.run("backup", "key", "-o", "json").json["file"]).read_bytes())
     with writing(lab, rate) as writers:
-        manager = lab.start("serve")
+        manager = lab.start("serve", "--log-format", "json")
+        until(lambda: '"serving"' in manager.said, "it serves")  # else the command itself backs the plane up
         lab.run("backup", "create", NAME)
         since = time.monotonic()
         time.sleep(random.uniform(5, 15))  # the random moment
