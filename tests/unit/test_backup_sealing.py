@@ -41,14 +41,6 @@ async def test_what_is_stored_is_read(recipients: Recipients, size: int) -> None
     assert await read(await stored(content, recipients)) == content
 
 
-async def test_an_object_with_larger_parts_than_are_written_now_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    content = bytes(sealing.LARGEST_PART) + b"the next one"
-    with monkeypatch.context() as former:
-        former.setattr(sealing, "PART", sealing.LARGEST_PART)
-        whole = await stored(content, FOR_KEY, 1 << 20)
-    assert await read(whole, size=1 << 16) == content
-
-
 async def test_each_recipient_can_read_it_and_nobody_else() -> None:
     both = Recipients(tuple(str(each.to_public()) for each in (KEY, OTHER)))
     assert await read(await stored(b"secret", both), Identities((str(OTHER),))) == b"secret"

@@ -22,10 +22,8 @@ from quarterdeck.errors import Corrupt, InvalidInput, PreconditionFailed
 
 #: Bytes of one part before compression; what writing and reading hold in memory is a few of them.
 PART = 1 << 20
-#: Bytes of a part that is read at most: objects of earlier versions have such parts.
-LARGEST_PART = 4 << 20
 _LENGTH = struct.Struct(">I")
-_LARGEST_FRAME = 2 * LARGEST_PART
+_LARGEST_FRAME = 2 * PART
 _LEVEL = 3
 
 
@@ -101,9 +99,9 @@ async def unseal(stored: AsyncIterable[bytes], identities: Identities, name: str
         small = _decrypted(part, keys, name) if kind is _Kind.AGE else part
         try:
             # It trusts the size that the part itself says, and takes that much memory at once.
-            if (size := zstandard.frame_content_size(small)) > LARGEST_PART:
+            if (size := zstandard.frame_content_size(small)) > PART:
                 raise damaged(name, f"a part of it claims to have {size} bytes")
-            return zstandard.ZstdDecompressor().decompress(small, max_output_size=LARGEST_PART)
+            return zstandard.ZstdDecompressor().decompress(small, max_output_size=PART)
         except zstandard.ZstdError as error:
             raise damaged(name, f"a part of it is damaged ({error})") from error
 
