@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import AsyncMock
 
 import pytest
 from fakes.objects import MemoryObjects
@@ -22,6 +23,7 @@ from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.plane.memory import memory_to_status
 from quarterdeck.api.site import Isolation
 from quarterdeck.app.backup import backups as its
+from quarterdeck.app.backup import removal
 from quarterdeck.app.backup.backups import Backups, TakenBackup, ranges_of
 from quarterdeck.backup.chain import (
     Chain,
@@ -32,6 +34,7 @@ from quarterdeck.backup.chain import (
     Reached,
     StoredBelongings,
 )
+from quarterdeck.backup.objects.port import ObjectHeld
 from quarterdeck.engine.workspace import backups, leases
 from quarterdeck.engine.workspace.backups import backup_keys, open_backups
 from quarterdeck.engine.workspace.home import Home
@@ -66,6 +69,7 @@ class Lab:
 
     def __init__(self, home: Home) -> None:
         self.home = home
+        self.objects = MemoryObjects()
         self.recorded = 0
         self.links: list[ChainLink] = []
         engine = SimpleNamespace(requester=SimpleNamespace(name="a test"), clocks=Clocks(), upstream=None)
@@ -99,13 +103,14 @@ async def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[
     plane = await home.store.create(new_control_plane("alpha", site="east"))
     on = with_spec(plane, backup=plane.spec.backup.model_copy(update={"enabled": True}))
     await home.store.update(with_status(on, memory=memory_to_status(Memory(created=True))))
-    objects, made = MemoryObjects(), Lab(home)
+    made = Lab(home)
 
     async def revision(_: Backups, name: str) -> int:
         assert name == "alpha"
         return NOW
 
-    monkeypatch.setattr(backups, "open_backup_store", lambda *_: objects)
+    monkeypatch.setattr(backups, "open_backup_store", lambda *_: made.objects)
+    monkeypatch.setattr(removal, "open_backup_store", lambda *_: made.objects)
     monkeypatch.setattr(Backups, "_revision", revision)
     monkeypatch.setattr(its, "record", made.record)
     monkeypatch.setattr(its, "_LOOK", 0.01)
@@ -249,3 +254,32 @@ def test_a_gap_parts_the_stretches_and_belongings_of_later_ones_do_not_bring_bac
     seen = [(each.cluster, each.first, each.last, each.whole_plane) for each in ranges_of(chain, ())]
     assert seen == [("events", 40, 40, False), ("main", 40, 45, False), ("main", 60, 60, True)]
     assert ranges_of(replace(chain, fulls=()), ()) == ()
+
+
+async def test_the_backups_of_a_deleted_plane_go_with_all_their_objects(lab: Lab) -> None:
+    lab.links = [link(fulls=(FULL,), whole=True), link(steps=(STEP,))]
+    await lab.write()
+    await lab.objects.create("alpha/another-plane/links/1", b"of a former plane of that name")
+    found = await lab.backups.stored("alpha")
+    assert (found.objects, found.size_bytes) == (
+        2,
+        sum(len(content) for content, _ in lab.objects.objects.values()) - 30,
+    )
+    await lab.backups.delete(found)
+    assert list(lab.objects.objects) == ["alpha/another-plane/links/1"]
+
+
+async def test_backups_that_the_store_holds_are_named_and_begin_without_their_newest_link(lab: Lab) -> None:
+    lab.links = [link(fulls=(FULL,), whole=True), link(steps=(STEP,))]
+    await lab.write()
+    found = await lab.backups.stored("alpha")
+    lab.objects.held_for = timedelta(days=1)
+    with pytest.raises(ObjectHeld, match="the plane is gone, but its backups are not") as held:
+        await lab.backups.delete(found)
+    assert found.folder in str(held.value)
+    lab.objects.now += timedelta(days=2)
+    deleted: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lab.objects, "delete", AsyncMock(side_effect=deleted.extend))
+        await lab.backups.delete(found)
+    assert [each.rpartition("/")[2] for each in deleted] == ["00000000000000000002.json", "00000000000000000001.json"]

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
+from unittest.mock import AsyncMock
 
 import pytest
 from support.backup_facts import CHANGES, CREATES, FOUND, FULL, LOSSES, NOTHING_LOST, PLAN, RANGE, VERIFIED
@@ -19,10 +20,12 @@ from quarterdeck.app.backup.copied_plane import CopyRequest
 from quarterdeck.app.backup.copies import Copies, CopyPlan, ForeignBackup
 from quarterdeck.app.backup.events import EventsPlan
 from quarterdeck.app.backup.objects import BackedUpObject, BackedUpObjects, BringBack
+from quarterdeck.app.backup.removal import PlaneBackups
 from quarterdeck.app.backup.restores import RestorePlan, Restores
 from quarterdeck.backup.kubernetes.object_changes import MomentDifference
 from quarterdeck.backup.proof import Proof
 from quarterdeck.cli.bring_back_text import bring_back_lines
+from quarterdeck.cli.commands import planes
 from quarterdeck.errors import Corrupt
 
 
@@ -472,3 +475,26 @@ def test_a_replay_is_asked_for_wherever_a_plane_is_restored(
     assert cli("restore", "alpha", *as_another, "--replay", "--dry-run").code == 0
     (first, *_) = (*restore_calls.calls, *copied)
     assert (first[0], first[-1]) == ("plan", "replay")
+
+
+@pytest.fixture
+def deletable(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Cli:
+    """Plane alpha, which is deleted at once, and its backups."""
+    cli.plane("alpha")
+    found = PlaneBackups(url="s3://planes", folder="alpha/uid", options={}, objects=1234, size_bytes=5 << 20)
+    monkeypatch.setattr(planes, "_work", lambda *_, **__: None)
+    monkeypatch.setattr(Backups, "stored", AsyncMock(return_value=found))
+    return cli
+
+
+def test_backups_are_deleted_with_a_plane_only_if_that_is_asked_for(
+    deletable: Cli, monkeypatch: pytest.MonkeyPatch, golden: Golden
+) -> None:
+    deleted = AsyncMock()
+    monkeypatch.setattr(Backups, "delete", deleted)
+    golden(deletable.refused("delete", "alpha", "--with-backups", code=4).err)
+    golden(deletable.refused("delete", "alpha", "--with-backups", "--detach", "--yes", code=2).err)
+    assert deletable("delete", "alpha", "--yes").code == 0
+    deleted.assert_not_awaited()
+    assert deletable("delete", "alpha", "--with-backups", "--yes").code == 0
+    deleted.assert_awaited_once()

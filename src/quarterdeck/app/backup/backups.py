@@ -17,6 +17,7 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.plane.memory import memory_from_status
 from quarterdeck.app.backup.copies import Copies
 from quarterdeck.app.backup.objects import BackedUpObjects
+from quarterdeck.app.backup.removal import PlaneBackups, delete_backups, stored_backups
 from quarterdeck.app.backup.restores import Restores
 from quarterdeck.backup.chain import BackupMoment, Chain, FullBackup, KeyHash
 from quarterdeck.backup.recording.sources import live_hash
@@ -156,6 +157,14 @@ class Backups:
         live = await self._live_hash(plane, moment)
         upstream = self._engine().upstream
         return await verify_moment(self._home, upstream, plane, backups, chain, moment, live, by_replay=by_replay)
+
+    async def stored(self, name: str) -> PlaneBackups:
+        """See ``stored_backups``."""
+        return await stored_backups(self._home, name)
+
+    async def delete(self, found: PlaneBackups) -> None:
+        """See ``delete_backups``."""
+        await delete_backups(found)
 
     async def _live_hash(self, plane: ControlPlane, moment: BackupMoment) -> KeyHash | None:
         if not may_record(plane) or moment.full.epoch != plane.status.memory.epoch:

@@ -39,6 +39,7 @@ from quarterdeck.cli.open_home import call, tidy, wait_inside
 from quarterdeck.cli.operation_rows import change_plan, changed, operation_result, steps_plan
 from quarterdeck.cli.output import document, done, emit
 from quarterdeck.cli.plan_text import print_examined, print_findings, print_forecast, print_odd, print_plan
+from quarterdeck.cli.readable import size
 from quarterdeck.cli.work import confirm, detach, follow, gone
 from quarterdeck.errors import Gone, InvalidInput
 from quarterdeck.files import write_secret
@@ -215,11 +216,26 @@ def _of_plane(name: str, file: Path) -> ControlPlane:
     raise InvalidInput(f"planning for plane {name}", f"{file} declares no such plane; planes in it: {there}")
 
 
-@command(app, "delete alpha")
-def delete(name: Name, yes: Yes = False, detached: Detach = False, output: OutputOption = Output.TABLE) -> None:
-    """Delete a plane and all its data."""
-    read(lambda records: records.plane(name))
-    confirm(f"delete plane {name} and all its data?", yes=yes)
+@command(app, "delete alpha", "delete alpha --with-backups")
+def delete(
+    name: Name,
+    with_backups: Annotated[
+        bool, typer.Option("--with-backups", help="Also delete its backups. It cannot be restored then.")
+    ] = False,
+    yes: Yes = False,
+    detached: Detach = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Delete a plane and all its data. Its backups stay in their store."""
+    plane = read(lambda records: records.plane(name))
+    backups, what = None, "all its data"
+    if with_backups:
+        if detached:
+            seen = "its backups are deleted once it is gone, and --detach does not wait for that"
+            raise InvalidInput(f"deleting plane {name} and its backups", seen, "leave out --detach")
+        backups = call(lambda face: face.backups.stored(name))
+        what += f", and its backups in {backups.url} ({backups.objects:,} objects, {size(backups.size_bytes)})"
+    confirm(f"delete plane {name} and {what}?", yes=yes)
     call(lambda face: face.ask(Delete(name)))
     try:
         _work(name, detached=detached, output=output)
@@ -228,7 +244,11 @@ def delete(name: Name, yes: Yes = False, detached: Detach = False, output: Outpu
             raise
     if not detached:
         tidy()
-    _tell(changed(name, "delete"), None, output, "" if detached else f"plane {name} is gone")
+    if backups is not None:
+        call(lambda face: face.backups.delete(backups))
+    kept = plane.status.backup is not None and backups is None
+    text = f"plane {name} is gone" + ("; its backups are kept, and 'restore --from' brings it back" if kept else "")
+    _tell(changed(name, "delete"), None, output, "" if detached else text)
 
 
 @command(app, "kubeconfig alpha --output-file alpha.kubeconfig")
