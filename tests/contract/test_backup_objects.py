@@ -312,6 +312,9 @@ async def _refused(lab: Lab, get: Get) -> None:
         async with asyncio.timeout(60):
             while True:  # until the apiserver has forgotten the kind
                 await lab.its.plan(widget)
+    async with asyncio.timeout(60):
+        while await lab.kube.read(lab.replica.apiserver, f"{CRDS}/widgets.tests.example") is not None:
+            await asyncio.sleep(0.05)  # its finalizer has it deleted after the kind
     await lab.bring_back(await get("crd", "widgets.tests.example"))
     await _served(lab)
     await lab.bring_back(widget)

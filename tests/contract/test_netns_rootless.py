@@ -12,7 +12,7 @@ import pytest
 from support.tiers import VARIABLE, Tier
 
 SUITE = Path(__file__).with_name("test_netns_lab.py")
-NOBODY = Path(__file__).with_name("netns_nobody.py")
+NOBODY = Path(__file__).with_name("netns_unprivileged.py")
 
 
 #: Tests of which each needs another right, as pytest selects them.

@@ -98,3 +98,15 @@ def test_a_link_that_leads_nowhere_is_noticed(link: str) -> None:
 def test_links_are_found_in_text_and_not_in_code() -> None:
     text = "see [a](a.md#b), `[c](c.md)`, [d](https://d.example)\n```\n[e](e.md)\n```\n[`f.py`](f.py)"
     assert links_of(text) == ["a.md#b", "f.py"]
+
+
+def test_a_file_that_a_test_names_beside_itself_is_there() -> None:
+    """What a test runs as a program is not imported, so that nothing else notices when it is renamed."""
+    modules = [each for each in (ROOT / "tests").rglob("*.py") if "__pycache__" not in each.parts]
+    named = [
+        (each, name)
+        for each in modules
+        for name in re.findall(r"Path\(__file__\)\.with_name\(\"([a-z_]+\.(?:py|sh))\"\)", each.read_text())
+    ]
+    assert len(named) > 5
+    assert not [f"{each}: {name}" for each, name in named if not each.with_name(name).exists()]
