@@ -313,8 +313,8 @@ async def _refused(lab: Lab, get: Get) -> None:
             while True:  # until the apiserver has forgotten the kind
                 await lab.its.plan(widget)
     async with asyncio.timeout(60):
-        while await lab.kube.read(lab.replica.apiserver, f"{CRDS}/widgets.tests.example") is not None:
-            await asyncio.sleep(0.05)  # its finalizer has it deleted after the kind
+        while await lab.read(f"{CRDS}/widgets.tests.example") is not None:  # noqa: ASYNC110 - its finalizer ends later
+            await asyncio.sleep(0.05)
     await lab.bring_back(await get("crd", "widgets.tests.example"))
     await _served(lab)
     await lab.bring_back(widget)
