@@ -167,7 +167,7 @@ def lost(lab: PlaneLab, store: Path, rate: float) -> tuple[float, float, float]:
     key.write_bytes(Path(lab.run("backup", "key", "-o", "json").json["file"]).read_bytes())
     with writing(lab, rate) as writers:
         manager = lab.start("serve", "--log-format", "json")
-        until(lambda: '"serving"' in manager.said, "it serves")  # else the command itself backs the plane up
+        until(lambda: '"serving"' in manager.output, "it serves")  # else the command itself backs the plane up
         lab.run("backup", "create", NAME)
         since = time.monotonic()
         time.sleep(random.uniform(5, 15))  # the random moment
