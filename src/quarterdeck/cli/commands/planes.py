@@ -220,13 +220,17 @@ def _of_plane(name: str, file: Path) -> ControlPlane:
 def delete(
     name: Name,
     with_backups: Annotated[
-        bool, typer.Option("--with-backups", help="Also delete its backups. It cannot be restored then.")
+        bool,
+        typer.Option(
+            "--with-backups",
+            help="Also delete its backups, which stay in their store otherwise. It cannot be restored then.",
+        ),
     ] = False,
     yes: Yes = False,
     detached: Detach = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Delete a plane and all its data. Its backups stay in their store."""
+    """Delete a plane and all its data."""
     plane = read(lambda records: records.plane(name))
     backups, what = None, "all its data"
     if with_backups:
