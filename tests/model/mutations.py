@@ -39,6 +39,7 @@ from quarterdeck.model.components import Component, ReplicaChange
 from quarterdeck.model.membership import Health, MemberFact, Membership
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.seats import Slot
+from quarterdeck.model.steps.base import Claim, Step
 from quarterdeck.model.steps.clusters import DecideBootstrap, NoteCreated, ReleaseMember
 from quarterdeck.model.steps.members import AddLearner, Defragment, Promote, RemoveMember, Swap
 from quarterdeck.model.steps.placement import ReleaseReplica
@@ -47,7 +48,6 @@ from quarterdeck.model.steps.traffic import SetRecord
 from quarterdeck.model.steps.units import AdoptRevision, RestartUnit, StartUnit, StopUnit
 from quarterdeck.model.world import MachineFact, World
 from quarterdeck.planner import (
-    claims,
     machines,
     members,
     planner,
@@ -513,11 +513,20 @@ def the_user_cannot_change_their_mind(patch: Patch) -> None:
 
 
 def what_a_failing_step_claims_is_not_held_back(patch: Patch) -> None:
-    patch.setattr(claims, "claim", lambda step: None)
+    _claim(patch, None)
 
 
 def a_failing_step_holds_back_all(patch: Patch) -> None:
-    patch.setattr(claims, "claim", lambda step: claims.Claim("all"))
+    _claim(patch, Claim("all"))
+
+
+def _claim(patch: Patch, claim: Claim | None) -> None:
+    """Have steps of all kinds claim the same."""
+    kinds: list[type[Step]] = [Step]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+        if "claim" in vars(kind):
+            patch.setattr(kind, "claim", property(lambda _: claim))
 
 
 # --- inside a site --------------------------------------------------------------------------------------------------
@@ -705,7 +714,7 @@ def edges_that_send_to_others_count_as_alike(patch: Patch) -> None:
 
 
 def a_silent_edge_has_no_address_but_its_own(patch: Patch) -> None:
-    patch.setattr("quarterdeck.planner.simulated.edges.in_use", lambda _seen, held: frozenset(held))
+    patch.setattr("model.two_edges.in_use", lambda _seen, held: frozenset(held))
 
 
 def edges_to_which_no_address_can_come_are_left_so(patch: Patch) -> None:

@@ -24,6 +24,13 @@ def test_a_mutated_planner_is_caught(mutation: Mutation, monkeypatch: pytest.Mon
     print(f"\n{mutation}: {str(caught.value).splitlines()[0]}")
 
 
+def test_each_mutation_can_be_made() -> None:
+    """Most of them are searched only in a soak, and some name what they change in a string."""
+    for mutation in MUTATIONS:
+        with pytest.MonkeyPatch.context() as patch:
+            mutation.apply(patch)
+
+
 def test_the_planner_itself_passes_the_very_same_searches() -> None:
     """As test_exhaustive.py shows of each of them."""
     assert {mutation.search for mutation in MUTATIONS} <= set(SEARCHES)
