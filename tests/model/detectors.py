@@ -14,8 +14,12 @@ from model.searches import BIRTHS, INSIDE, MORE, SHAPES, STANDBY, Search, sample
 TESTS = Path(__file__).parents[1]
 
 CALM = tuple(Search(replicas=each, to=to, wishes=1) for each, to in ((1, 1), (3, 3), (3, 1), (1, 3), (3, None)))
-#: Modules of tests that search by themselves.
-OTHER_SEARCHES = ("attaching", "recovery", "survival", "waiting")
+#: The planner's unit tests, and tests that search by themselves.
+FILES = (
+    *sorted((TESTS / "unit").glob("test_planner_*.py")),
+    TESTS / "unit" / "test_quorum.py",
+    *(TESTS / "model" / f"test_{each}.py" for each in ("attachment", "recovery", "survival", "waiting")),
+)
 #: The same inside a site.
 HERE = tuple(replace(search, wishes=1) for search in INSIDE)
 #: Seconds each, and they notice most of what only faults bring to light.
@@ -83,11 +87,9 @@ class _Session:
 
 def with_checks(use: Callable[[Sequence[Check]], None]) -> None:
     """Call ``use`` with the small searches and the tests. Raises RuntimeError if pytest cannot collect them."""
-    names = ("unit/test_planner_*.py", "unit/test_quorum.py", *(f"model/test_{each}.py" for each in OTHER_SEARCHES))
-    files = [str(path) for name in names for path in sorted(TESTS.glob(name))]
     plain = ("-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:terminal", "--assert=plain")
     session = _Session(use)
-    code = pytest.main([*plain, "-c", str(TESTS.parent / "pyproject.toml"), *files], plugins=[session])
+    code = pytest.main([*plain, "-c", str(TESTS.parent / "pyproject.toml"), *map(str, FILES)], plugins=[session])
     if session.error:
         raise session.error
     if code not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):

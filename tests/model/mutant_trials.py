@@ -28,7 +28,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -51,8 +51,12 @@ R = TypeVar("R")
 class Trace:
     """What a check takes and executes with the rules as they are: seconds of the processor, and lines by file."""
 
-    seconds: float = 24.0
-    lines: dict[str, frozenset[int]] = field(default_factory=dict)
+    seconds: float
+    lines: dict[str, frozenset[int]]
+
+
+#: Of a check that was not traced: it may take minutes.
+UNKNOWN = Trace(24.0, {})
 
 
 # --- one trial, in a process of its own -----------------------------------------------------------------------------
@@ -151,8 +155,8 @@ def _traced(check: Check) -> Trace | None:
 def first_failing(checks: Sequence[Check], known: dict[str, Trace]) -> str:
     """The name of the first check that fails or does not end, or "". The shortest are run first."""
     signal.signal(signal.SIGPROF, _too_long)
-    for check in sorted(checks, key=lambda each: known.get(each.name, Trace()).seconds):
-        signal.setitimer(signal.ITIMER_PROF, SPARE + 10 * known.get(check.name, Trace()).seconds)
+    for check in sorted(checks, key=lambda each: known.get(each.name, UNKNOWN).seconds):
+        signal.setitimer(signal.ITIMER_PROF, SPARE + 10 * known.get(check.name, UNKNOWN).seconds)
         try:
             if check.fails():
                 return check.name

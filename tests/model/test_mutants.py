@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from model.detectors import Check
+from model.detectors import FILES, Check
 from model.equivalent import EQUIVALENT
 from model.mutant_trials import Trace, first_failing, in_children, noticed_before, traces
 from model.mutants import MODULES, PLANNER, Mutant, mutants, source
@@ -82,6 +82,10 @@ def test_the_planner_as_it_is_fails_no_check_and_what_a_check_executes_is_known(
     assert slots not in found["nothing"].lines
     with pytest.raises(RuntimeError, match="one that fails fails with the planner as it is"):
         traces(1, [Check("one that fails", lambda: True)])
+
+
+def test_the_tests_that_may_notice_a_mutant_are_there() -> None:
+    assert not [each for each in FILES if not each.is_file()]
 
 
 def test_a_check_that_does_not_end_notices() -> None:
