@@ -29,10 +29,23 @@ _PORTS = (
 )
 
 
+def member_word(replica: str, applied: int, **changes: object) -> MemberWord:
+    """The report of a voter of three that has applied so many entries, all that it knows of, and has no quorum."""
+    word = MemberWord(
+        replica=replica,
+        term=2,
+        committed=applied,
+        applied=applied,
+        revision=5,
+        learner=False,
+        follows=False,
+        voters=("east-1", "east-2", "east-3"),
+    )
+    return replace(word, **changes)
+
+
 #: What could take the place of the survivor.
-OTHER = MemberWord(
-    replica="east-2", term=2, committed=4, applied=4, revision=4, learner=False, follows=False, voters=()
-)
+OTHER = member_word("east-2", 4, revision=4, voters=())
 
 
 class Jobs:

@@ -10,6 +10,7 @@ import pytest
 from model.worlds import beside, empty, settled
 from pydantic import ValidationError
 from support.golden import Golden
+from support.new_epoch import member_word
 from support.printed_facts import LOST_SITE
 from support.resources import with_spec
 
@@ -25,7 +26,7 @@ from quarterdeck.engine.workspace import operations, recorded
 from quarterdeck.engine.workspace.settings import consent_of, standby_slot
 from quarterdeck.engine.workspace.site_use import sites_of
 from quarterdeck.errors import Conflict, InvalidInput, PreconditionFailed
-from quarterdeck.model.epochs import Consent, MemberWord, Seed, StandbyOrigin
+from quarterdeck.model.epochs import Consent, Seed, StandbyOrigin
 from quarterdeck.model.seats import Slot
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import World
@@ -46,10 +47,8 @@ def seen(state: MachineState, **word: object) -> World:
     there = observe(settled(beside(settled(empty("east", 3)), "west")))
     (standby,) = there.memory.standbys
     replicas = (each if each.name == standby.name else replace(each, machine=state) for each in there.replicas)
-    report = MemberWord(
-        replica=standby.name, term=2, committed=9, applied=9, revision=7, learner=True, follows=False, voters=()
-    )
-    return replace(there, membership=None, replicas=tuple(replicas), words=(replace(report, **word),))
+    report = {"revision": 7, "learner": True, "voters": (), **word}
+    return replace(there, membership=None, replicas=tuple(replicas), words=(member_word(standby.name, 9, **report),))
 
 
 @pytest.fixture
@@ -81,26 +80,13 @@ def test_a_plane_fails_over_only_to_where_its_standby_is(golden: Golden) -> None
         require_standby_at(new_control_plane("alpha", site="east"), "west")
 
 
-def survived(**word: object) -> MemberWord:
-    """The report of a voter that is left without a quorum."""
-    said = MemberWord(
-        replica="east-1",
-        term=2,
-        committed=9,
-        applied=9,
-        revision=7,
-        learner=False,
-        follows=False,
-        voters=("east-1", "east-2", "east-3"),
-    )
-    return replace(said, **word)
-
-
 def some_dead(state: MachineState, *replicas: str) -> World:
     """The same, with only these replicas on machines in that state, and a report of the first voter."""
     whole = seen(MachineState.UP)
     facts = (replace(each, machine=state) if each.name in replicas else each for each in whole.replicas)
-    return replace(whole, replicas=tuple(facts), words=(*whole.words, survived()), plane_name="alpha")
+    return replace(
+        whole, replicas=tuple(facts), words=(*whole.words, member_word("east-1", 9, revision=7)), plane_name="alpha"
+    )
 
 
 @pytest.mark.parametrize("state", [MachineState.DOWN, MachineState.UNREACHABLE])

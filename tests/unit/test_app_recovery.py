@@ -12,6 +12,7 @@ from model.worlds import empty
 from support.cli_lab import Cli
 from support.fake_plane import FakePlane
 from support.golden import Golden
+from support.new_epoch import member_word
 from support.resources import with_spec
 
 from quarterdeck.api.apply import applied_plane
@@ -24,7 +25,7 @@ from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.settings import consent_of
 from quarterdeck.errors import Conflict, Gone, Paused, PreconditionFailed
 from quarterdeck.etcd.facts import KeySpaceHash
-from quarterdeck.model.epochs import Consent, MemberWord
+from quarterdeck.model.epochs import Consent
 from quarterdeck.model.world import World
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.survivors import Survivors
@@ -46,17 +47,7 @@ async def wanted(face: Quarterdeck) -> ControlPlane:
 
 def unread() -> World:
     """A plane of three of which only the first member speaks, and all machines answer."""
-    word = MemberWord(
-        replica="east-1",
-        term=2,
-        committed=9,
-        applied=9,
-        revision=5,
-        learner=False,
-        follows=False,
-        voters=("east-1", "east-2", "east-3"),
-    )
-    return replace(serving(3), membership=None, words=(word,))
+    return replace(serving(3), membership=None, words=(member_word("east-1", 9),))
 
 
 @pytest.mark.parametrize(

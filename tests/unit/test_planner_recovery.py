@@ -12,11 +12,12 @@ from model.stories import doing, is_done, step_words, until, whats, with_fact, w
 from model.worlds import empty, settled
 from support.components import having
 from support.golden import Golden
+from support.new_epoch import member_word
 
 from quarterdeck.engine.notices.conditions import judged, unseen
 from quarterdeck.engine.notices.events import happenings, warnings
 from quarterdeck.model.components import NAMED, Component
-from quarterdeck.model.epochs import BackupOrigin, Consent, MemberWord, RestorePoint, SurvivorOrigin
+from quarterdeck.model.epochs import BackupOrigin, Consent, RestorePoint, SurvivorOrigin
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.steps.base import Note
 from quarterdeck.model.steps.clusters import BeginEpoch, RestoreMember
@@ -51,20 +52,6 @@ def left_of_three(power: Power = DEAD, consent: Consent = NO) -> FaultyTruth:
     return with_power(truth, power, "east-2", "east-3")
 
 
-def word(replica: str, applied: int, revision: int = 5, **changes: object) -> MemberWord:
-    made = MemberWord(
-        replica=replica,
-        term=2,
-        committed=applied,
-        applied=applied,
-        revision=revision,
-        learner=False,
-        follows=False,
-        voters=("east-1", "east-2", "east-3"),
-    )
-    return replace(made, **changes)
-
-
 def speaking(world: World) -> Survivors:
     """What is left where some members speak for themselves."""
     found = survivors(world)
@@ -81,7 +68,7 @@ def of(world: World) -> list[str]:
 
 def test_a_voter_that_belongs_to_no_replica_is_named_as_such_where_the_quorum_is_lost(golden: Golden) -> None:
     world = replace(observe(settled(empty("east", 1))), membership=None)
-    world = replace(world, words=(replace(word("east-1", 3), voters=("east-1", "90")),), plane_name="demo")
+    world = replace(world, words=(replace(member_word("east-1", 3), voters=("east-1", "90")),), plane_name="demo")
     found = plan(world).waiting[0]
     golden(found.what)
     golden(found.then)
@@ -133,7 +120,7 @@ def test_data_that_is_gone_is_as_dead_as_a_machine_and_data_that_is_not_seen_is_
 
 def test_who_follows_a_leader_has_lost_nothing_though_we_hear_no_quorum() -> None:
     world = observe(left_of_three(consent=YES))
-    world = replace(world, words=(word("east-1", 7, follows=True),))
+    world = replace(world, words=(member_word("east-1", 7, follows=True),))
     found = speaking(world)
     assert not found.lost
     assert not any(isinstance(step, BeginEpoch) for step in plan(world).now)
@@ -141,7 +128,7 @@ def test_who_follows_a_leader_has_lost_nothing_though_we_hear_no_quorum() -> Non
 
 def test_a_voter_that_no_record_names_may_live_where_nobody_looks() -> None:
     world = observe(left_of_three())
-    world = replace(world, words=(word("east-1", 7, voters=("east-1", "", "")),))
+    world = replace(world, words=(member_word("east-1", 7, voters=("east-1", "", "")),))
     found = speaking(world)
     assert found.others_may_live
 
@@ -149,19 +136,19 @@ def test_a_voter_that_no_record_names_may_live_where_nobody_looks() -> None:
 def test_who_has_applied_most_survives_whatever_its_name_and_term() -> None:
     world = observe(with_power(settled(empty("east", 5)), DEAD, "east-3", "east-4", "east-5"))
     five = tuple(f"east-{each}" for each in range(1, 6))
-    words = (word("east-1", 9, voters=five), word("east-2", 12, term=1, voters=five))
+    words = (member_word("east-1", 9, voters=five), member_word("east-2", 12, term=1, voters=five))
     found = speaking(replace(world, words=words))
     assert [each.replica for each in found.words] == ["east-2", "east-1"]
 
 
 def test_a_learner_that_has_copied_all_survives_the_only_voter() -> None:
     """It does not say who votes: all that were members and are not known to be learners may."""
-    world = replace(observe(left_of_three(consent=YES)), words=(word("east-1", 9, learner=True, voters=()),))
+    world = replace(observe(left_of_three(consent=YES)), words=(member_word("east-1", 9, learner=True, voters=()),))
     found = speaking(world)
     assert found.fates == (("east-2", VoterFate.DEAD), ("east-3", VoterFate.DEAD))
     assert found.lost
     assert of(world)[0].startswith("BeginEpoch")
-    both = replace(world, words=(*world.words, word("east-2", 9)))
+    both = replace(world, words=(*world.words, member_word("east-2", 9)))
     found = speaking(both)
     assert found.best.replica == "east-2", "of those that have as much, one that was asked to keep it"
 
@@ -169,7 +156,7 @@ def test_a_learner_that_has_copied_all_survives_the_only_voter() -> None:
 def test_who_has_other_data_than_most_is_not_chosen_while_there_is_another() -> None:
     world = observe(with_power(settled(empty("east", 5)), DEAD, "east-3", "east-4", "east-5"))
     memory = world.memory.with_replica("east-2", lambda record: replace(record, differs=True))
-    world = replace(world, memory=memory, words=(word("east-1", 9), word("east-2", 12)))
+    world = replace(world, memory=memory, words=(member_word("east-1", 9), member_word("east-2", 12)))
     found = speaking(world)
     assert found.best.replica == "east-1"
 
@@ -183,7 +170,7 @@ def test_who_has_other_data_than_most_is_not_chosen_while_there_is_another() -> 
     ],
 )
 def test_no_more_is_promised_than_what_is_known(seen: int, revision: int, golden: Golden) -> None:
-    found = loss(Memory(revision=seen), word("east-1", 7, revision))
+    found = loss(Memory(revision=seen), member_word("east-1", 7, revision=revision))
     golden(found)
     assert "acknowledged later" in found
 
