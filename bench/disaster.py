@@ -15,23 +15,21 @@ import argparse
 import http.client
 import json
 import random
-import ssl
 import statistics
 import sys
 import tempfile
 import threading
 import time
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
-import yaml
 from drills import filled
 from lab import Noise, markdown, spread, this_machine
-from support.clients import CONFIGMAPS
+from support.clients import CONFIGMAPS, Target
 from support.conditions import until
 from support.plane_lab import PlaneLab, managed, plane_lab
 
@@ -57,9 +55,7 @@ class Writer:
     """One client that updates one ConfigMap at a steady rate, until it is stopped or its connection ends."""
 
     number: int
-    server: SplitResult
-    proxy: SplitResult | None
-    context: ssl.SSLContext
+    target: Target
     interval: float
     stopped: threading.Event
     error: Exception | None = None
@@ -72,12 +68,15 @@ class Writer:
 
     def run(self) -> None:
         """Count: the first count is 1."""
-        first = self.proxy or self.server
-        connection = http.client.HTTPSConnection(str(first.hostname), first.port, context=self.context, timeout=10)
-        if self.proxy:
-            secret = b64encode(f"{self.proxy.username}:{self.proxy.password}".encode()).decode()
+        server, proxy = urlsplit(self.target.server), urlsplit(self.target.proxy) if self.target.proxy else None
+        first = proxy or server
+        connection = http.client.HTTPSConnection(
+            str(first.hostname), first.port, context=self.target.context, timeout=10
+        )
+        if proxy:
+            secret = b64encode(f"{proxy.username}:{proxy.password}".encode()).decode()
             headers = {"Proxy-Authorization": f"Basic {secret}"}
-            connection.set_tunnel(str(self.server.hostname), self.server.port, headers)
+            connection.set_tunnel(str(server.hostname), server.port, headers)
         due = time.monotonic() + random.random() * self.interval
         method, path = "POST", CONFIGMAPS
         while not self.stopped.wait(max(due - time.monotonic(), 0)):
@@ -105,16 +104,8 @@ class Writer:
 @contextmanager
 def writing(lab: PlaneLab, rate: float) -> Iterator[list[Writer]]:
     """Writers at work until the block ends."""
-    config = yaml.safe_load(lab.client(NAME).kubeconfig.read_text())
-    cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
-    context = ssl.create_default_context(cadata=b64decode(cluster["certificate-authority-data"]).decode())
-    with tempfile.NamedTemporaryFile() as pem:  # 0600
-        pem.write(b64decode(user["client-certificate-data"]) + b64decode(user["client-key-data"]))
-        pem.flush()
-        context.load_cert_chain(pem.name)
-    server, proxy, stopped = urlsplit(cluster["server"]), cluster.get("proxy-url"), threading.Event()
-    through = urlsplit(proxy) if proxy else None
-    writers = [Writer(number, server, through, context, WRITERS / rate, stopped) for number in range(WRITERS)]
+    target, stopped = lab.client(NAME).target(), threading.Event()
+    writers = [Writer(number, target, WRITERS / rate, stopped) for number in range(WRITERS)]
     threads = [threading.Thread(target=each.run) for each in writers]
     for each in threads:
         each.start()

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import ssl
 import sys
-import tempfile
 from pathlib import Path
 
 import httpx2
 
+from quarterdeck.components.credentials import KeyPair
 from quarterdeck.engine.workspace import recorded
 from quarterdeck.engine.workspace.access import probe_target
 from quarterdeck.engine.workspace.home import Home
+from quarterdeck.pki.tls import client_context
 
 _AT_ONCE = 16
 #: Small writes after the large ones, as in a cluster in use: etcd keeps its last 5,000 to 15,000 log entries in memory
@@ -37,11 +37,8 @@ async def fill(folder: Path, plane: str, *, objects: int, size: int) -> None:
         address = next(each.address for each in await site.machines() if each.name == record.machine)
     finally:
         await home.close()
-    context = ssl.create_default_context(cadata=target.ca_pem)
-    with tempfile.NamedTemporaryFile() as pem:  # 0600
-        pem.write((target.client_cert_pem + target.client_key_pem).encode())
-        pem.flush()
-        context.load_cert_chain(pem.name)
+    pair = KeyPair(target.client_cert_pem.encode(), target.client_key_pem.encode())
+    context = client_context(target.ca_pem.encode(), pair)
     numbers = iter(range(objects))
     async with httpx2.AsyncClient(verify=context, base_url=f"https://{address}:6443", timeout=60.0) as client:
         await asyncio.gather(*(_write(client, numbers, size) for _ in range(_AT_ONCE)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import threading
 import time
 from base64 import b64decode
@@ -35,24 +36,38 @@ class Failed:
         return f"{times} {self.name}: {self.why}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Where a plane is reached: URLs of its API and, if there is one, of the proxy before it, and the TLS for both."""
+
+    server: str
+    proxy: str | None
+    context: ssl.SSLContext
+
+
 @dataclass
 class Client:
     """A client of a plane, by its kubeconfig alone."""
 
     kubeconfig: Path
 
-    @contextmanager
-    def http(self, *, timeout: float = 10.0, anonymous: bool = False) -> Iterator[httpx2.Client]:
-        """Plain HTTP as the kubeconfig's user, or as nobody."""
+    def target(self, *, anonymous: bool = False) -> Target:
+        """Where the plane is reached as the kubeconfig's user, or as nobody."""
         config = yaml.safe_load(self.kubeconfig.read_text())
         cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
         pem = {name: b64decode(text) for name, text in {**cluster, **user}.items() if name.endswith("-data")}
         pair = KeyPair(pem["client-certificate-data"], pem["client-key-data"])
         context = client_context(pem["certificate-authority-data"], None if anonymous else pair)
+        return Target(server=cluster["server"], proxy=cluster.get("proxy-url"), context=context)
+
+    @contextmanager
+    def http(self, *, timeout: float = 10.0, anonymous: bool = False) -> Iterator[httpx2.Client]:
+        """Plain HTTP as the kubeconfig's user, or as nobody."""
+        target = self.target(anonymous=anonymous)
         made = httpx2.Client(
-            base_url=cluster["server"],
-            proxy=cluster.get("proxy-url"),
-            verify=context,
+            base_url=target.server,
+            proxy=target.proxy,
+            verify=target.context,
             timeout=timeout,
             trust_env=False,
         )
