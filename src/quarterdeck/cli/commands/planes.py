@@ -223,7 +223,7 @@ def delete(
         bool,
         typer.Option(
             "--with-backups",
-            help="Also delete its backups, which stay in their store otherwise. It cannot be restored then.",
+            help="Also delete its backups, which stay in their store otherwise. The plane cannot be restored then.",
         ),
     ] = False,
     yes: Yes = False,
