@@ -6,11 +6,12 @@ from quarterdeck.app.backup.backups import BackupRange
 from quarterdeck.app.backup.objects import BackedUpObject, BringBack
 from quarterdeck.app.backup.restores import RestorePlan
 from quarterdeck.backup.chain import FullBackup, KeyHash, ObjectReference
-from quarterdeck.backup.contents import DifferenceKind, resource_path
+from quarterdeck.backup.contents import DifferenceKind
 from quarterdeck.backup.kubernetes.bring_back import FieldChange, Owner
 from quarterdeck.backup.kubernetes.object_changes import ComparedMoment, MomentDifference, ObjectChange
 from quarterdeck.backup.proof import Proof
 from quarterdeck.backup.verifications import VerifiedMoment
+from quarterdeck.components.stored_keys import resource_path
 from quarterdeck.kube.port import ApiResource
 from support.databases import AT
 

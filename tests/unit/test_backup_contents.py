@@ -15,11 +15,9 @@ from quarterdeck.backup.bolt.pages import BRANCH, BRANCH_ELEMENT, HEADER
 from quarterdeck.backup.contents import (
     DatabaseMoment,
     DifferenceKind,
-    ResourcePath,
     count_keys,
     differences,
     keys_at,
-    resource_path,
 )
 from quarterdeck.backup.database import newest_revision
 from quarterdeck.backup.records import RevisionChange, removed
@@ -104,32 +102,6 @@ def test_a_key_that_was_created_again_is_told_from_one_that_was_written_again(tm
     path = database(tmp_path / "db", changes)
     found = {each.key[-1:]: each.recreated for each in differences(DatabaseMoment(path, 2), DatabaseMoment(path))}
     assert found == {b"1": True, b"2": False}
-
-
-@pytest.mark.parametrize(
-    ("key", "path", "text"),
-    [
-        ("pods/ns/p", ResourcePath("", "pods", "ns", "p"), "pods ns/p"),
-        ("minions/n1", ResourcePath("", "nodes", "", "n1"), "nodes n1"),
-        ("services/specs/ns/s", ResourcePath("", "services", "ns", "s"), "services ns/s"),
-        ("services/endpoints/ns/s", ResourcePath("", "endpoints", "ns", "s"), "endpoints ns/s"),
-        ("clusterroles/system:node", ResourcePath("", "clusterroles", "", "system:node"), "clusterroles system:node"),
-        ("example.com/things/ns/t", ResourcePath("example.com", "things", "ns", "t"), "things.example.com ns/t"),
-        ("example.com/things/t", ResourcePath("example.com", "things", "", "t"), "things.example.com t"),
-    ],
-)
-def test_a_key_is_an_object(key: str, path: ResourcePath, text: str) -> None:
-    found = resource_path(f"/registry/{key}".encode())
-    assert found == path
-    assert str(found) == text
-    assert resource_path(f"/elsewhere/{key}".encode(), prefix="/elsewhere") == path
-    assert resource_path(f"/elsewhere/{key}".encode()) is None
-
-
-@pytest.mark.parametrize("key", ["", "pods", "pods/", "pods//p", "a/b/c/d", "example.com", "services/specs"])
-def test_a_key_of_another_kind_is_no_object(key: str) -> None:
-    found = resource_path(f"/registry/{key}".encode())
-    assert found is None or key == "services/specs"
 
 
 def test_a_tree_with_a_circle_ends(tmp_path: Path) -> None:

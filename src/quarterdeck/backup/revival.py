@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Final
 
 from quarterdeck.backup.bolt.file import BoltFile
-from quarterdeck.backup.contents import PREFIX
 from quarterdeck.backup.database import ALARMS, KEYS, LEASES, lease_of, lease_value, newest_of
 from quarterdeck.backup.records import RevisionChange, is_deletion, name_of, removed
+from quarterdeck.components.stored_keys import PREFIX
 
 #: Below the prefix: the addresses of apiservers that the endpoints of the service ``kubernetes`` are made from
 #: (kubernetes: pkg/controlplane/instance.go), and those at which they proxy to each other (.../apiserver/peer.go).

@@ -7,15 +7,8 @@ from datetime import datetime
 from typing import Final
 
 from quarterdeck.backup.chain import BackupMoment
-from quarterdeck.backup.contents import (
-    PREFIX,
-    DatabaseMoment,
-    DifferenceKind,
-    KeyDifference,
-    ResourcePath,
-    differences,
-    resource_path,
-)
+from quarterdeck.backup.contents import DatabaseMoment, DifferenceKind, KeyDifference, differences
+from quarterdeck.components.stored_keys import PREFIX, ResourcePath, resource_path
 
 #: What programs write all the time for themselves: most of what differs between two moments, and nobody's loss.
 #: ``ranges`` are the allocators of addresses and ports, which an apiserver repairs by itself.
