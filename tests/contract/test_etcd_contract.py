@@ -35,6 +35,7 @@ from quarterdeck.etcd.facts import (
     Replication,
 )
 from quarterdeck.etcd.faults import EtcdFault, EtcdRefused, Reason
+from quarterdeck.etcd.kv import Get
 
 UNKNOWN_ID = 0xDEAD
 
@@ -651,6 +652,7 @@ async def test_authentication_keeps_quarterdeck_out_until_the_user_root_turns_it
         etcd.compact(all_of, 2),
         etcd.defragment(all_of[0]),
         etcd.hash_keys(all_of[0], 1),
+        etcd.read(all_of[0], Get(key=b"/key")),
         etcd.keep_for(all_of, b"/key", b"value", 60),
         etcd.forget(all_of, b"/key"),
     )

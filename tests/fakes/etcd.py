@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Collection, Sequence
 
 from fakes.etcd_cluster import FakeCluster, Member, majority, refusal
 from quarterdeck.components.credentials import KeyPair
+from quarterdeck.etcd.calls import LONGEST_ANSWER
 from quarterdeck.etcd.facts import (
     Alarm,
     AlarmKind,
@@ -20,9 +21,11 @@ from quarterdeck.etcd.facts import (
     MemberReport,
     MemberTimes,
     RaftProgress,
+    RangeResult,
     Replication,
 )
 from quarterdeck.etcd.faults import EtcdCompacted, Reason
+from quarterdeck.etcd.kv import Get
 
 #: Bytes of one part of a snapshot.
 _PART = 1 << 15
@@ -233,6 +236,24 @@ class FakeEtcd:
             self.cluster.commit()
         else:
             self.cluster.delete(key)
+
+    async def read(self, url: str, what: Get) -> RangeResult:
+        """See the port."""
+        doing, cluster = "reading keys", self.cluster
+        if what.serializable:
+            newest = cluster.applied(self._running(url, doing)) - cluster.keyless
+            self._require_admission(doing)
+        else:
+            self._voter(url, doing)
+            newest = cluster.revision
+        if what.revision > newest:
+            raise refusal(doing, Reason.FUTURE_REVISION)
+        if 0 < what.revision < cluster.compacted:
+            raise EtcdCompacted(doing, cluster.compacted)
+        found = cluster.history_of_keys.read(what, newest)
+        if sum(len(each.key) + len(each.value) for each in found.items) > LONGEST_ANSWER:
+            raise refusal(doing, Reason.TOO_LARGE)
+        return found
 
     async def hash_keys(self, url: str, revision: int) -> KeySpaceHash:
         """See the port."""

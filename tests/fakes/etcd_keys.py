@@ -7,14 +7,15 @@ import hashlib
 import struct
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from quarterdeck.backup.bolt.file import BoltFile
 from quarterdeck.backup.bolt.pages import BoltMeta, Element, leaf
 from quarterdeck.backup.database import lease_value
 from quarterdeck.backup.records import LeaseTimes, change_of
-from quarterdeck.etcd.facts import KeyEvent, KeyValue, LeaseLife, WatchKind
+from quarterdeck.etcd.facts import KeyEvent, KeyValue, LeaseLife, RangeResult, WatchKind
+from quarterdeck.etcd.kv import Get
 
 _PAGE = 4096
 
@@ -63,6 +64,21 @@ class KeyHistory:
         )
         return self.by_revision.get(revision) or (KeyEvent(kind=WatchKind.PUT, now=written, before=None),)
 
+    def read(self, what: Get, newest: int) -> RangeResult:
+        """What a member answers that has applied the revision ``newest``."""
+        found: dict[bytes, KeyValue] = {}
+        for revision in range(2, (what.revision or newest) + 1):
+            for event in self.events(revision):
+                found.pop(event.now.key, None)
+                if event.kind is WatchKind.PUT:
+                    found[event.now.key] = event.now
+        items = [found[key] for key in sorted(found) if _within(key, what)]
+        shown = [] if what.count_only else items[: what.limit or None]
+        if what.keys_only:
+            shown = [replace(each, value=b"") for each in shown]
+        more = not what.count_only and len(shown) < len(items)
+        return RangeResult(revision=newest, items=tuple(shown), count=len(items), more=more)
+
     def wake(self) -> None:
         """Let those that watch look again."""
         for each in self.watchers:
@@ -89,6 +105,12 @@ class KeyHistory:
     def _lease_rows(self) -> Iterator[tuple[bytes, bytes]]:
         for each in sorted(self.leases.values(), key=lambda one: one.id):
             yield struct.pack(">q", each.id), lease_value(LeaseTimes(each.id, each.granted_ttl, each.ttl))
+
+
+def _within(key: bytes, what: Get) -> bool:
+    if not what.range_end:
+        return key == what.key
+    return what.key <= key and (what.range_end == b"\0" or key < what.range_end)
 
 
 def _gone(key: bytes, revision: int) -> KeyValue:

@@ -79,6 +79,13 @@ def failed(code: grpc.StatusCode, details: str) -> EtcdFault:
             PreconditionFailed,
             Reason.NO_SPACE,
         ),
+        (
+            Code.RESOURCE_EXHAUSTED,
+            "Stream removed (CLIENT: Received message larger than max (10485988 vs. 8388608))",
+            PreconditionFailed,
+            Reason.TOO_LARGE,
+        ),
+        (Code.RESOURCE_EXHAUSTED, "grpc: the server is busy", Unavailable, Reason.TOO_MANY_REQUESTS),
         (Code.DATA_LOSS, "etcdserver: corrupt cluster", Corrupt, Reason.CORRUPT),
         (
             Code.OUT_OF_RANGE,

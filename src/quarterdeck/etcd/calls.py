@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import TypeVar
@@ -21,10 +22,25 @@ Response = TypeVar("Response")
 #: ends, and disappear at the second try.
 _PASSING = frozenset({Reason.UNREACHABLE, Reason.LEADER_CHANGED})
 
-_OPTIONS: tuple[tuple[str, int], ...] = (
+#: Bytes of the longest answer to a read of keys: it is held in memory, and etcd bounds nothing but the number of keys.
+LONGEST_ANSWER = 8 << 20
+
+_SERVICE_CONFIG = json.dumps(
+    {
+        "methodConfig": [
+            {
+                "name": [{"service": "etcdserverpb.KV", "method": "Range"}],
+                "maxResponseMessageBytes": LONGEST_ANSWER,
+            }
+        ]
+    }
+)
+
+_OPTIONS: tuple[tuple[str, int | str], ...] = (
     ("grpc.enable_http_proxy", 0),
     ("grpc.use_local_subchannel_pool", 1),  # closing the channel closes the connection
     ("grpc.max_receive_message_length", -1),
+    ("grpc.service_config", _SERVICE_CONFIG),
     ("grpc.initial_reconnect_backoff_ms", 100),  # a member that comes back is detected within a second
     ("grpc.max_reconnect_backoff_ms", 1_000),
     ("grpc.keepalive_time_ms", 10_000),  # etcd allows 5 s and more

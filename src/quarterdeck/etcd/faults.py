@@ -44,6 +44,7 @@ class Reason(StrEnum):
     LEASE_NOT_FOUND = "lease not found"
     LEASE_EXISTS = "lease exists"
     TOO_MANY_REQUESTS = "too many requests"
+    TOO_LARGE = "answer too large"  # ask for fewer keys
     DENIED = "denied"  # etcd's authentication is on, and does not let this user do that
     NOT_AUTHENTICATING = "authentication is off"
     INVALID = "invalid request"
@@ -148,6 +149,9 @@ _CODES: dict[grpc.StatusCode, Reason] = {
     grpc.StatusCode.INVALID_ARGUMENT: Reason.INVALID,
 }
 
+#: gRPC's own words, of both sides (core: src/core/ext/filters/message_size).
+_OVERSIZED = "message larger than max"
+
 _KINDS: dict[Reason, type[EtcdFault]] = {
     Reason.UNREACHABLE: EtcdUnavailable,
     Reason.DEADLINE: EtcdTimedOut,
@@ -182,6 +186,7 @@ _NEXT: dict[Reason, str] = {
     Reason.BAD_TRANSFEREE: "name a voter",
     Reason.NO_SPACE: "room is made while the plane is driven: 'quarterdeck status' says what it waits for",
     Reason.CORRUPT: "compare the members with 'quarterdeck etcd check', then 'quarterdeck etcd disarm' turns it off",
+    Reason.TOO_LARGE: "ask for fewer keys at once",
     Reason.DENIED: "disable its authentication: 'quarterdeck status' has the command",
 }
 
@@ -195,6 +200,8 @@ def reason_of(code: grpc.StatusCode, details: str) -> Reason:
                 return reason
         if code is grpc.StatusCode.UNAVAILABLE:
             return Reason.OTHER
+    if code is grpc.StatusCode.RESOURCE_EXHAUSTED and _OVERSIZED in details:
+        return Reason.TOO_LARGE
     return _CODES.get(code, Reason.OTHER)
 
 

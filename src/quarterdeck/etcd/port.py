@@ -16,7 +16,9 @@ from quarterdeck.etcd.facts import (
     MemberReport,
     MemberTimes,
     RaftProgress,
+    RangeResult,
 )
+from quarterdeck.etcd.kv import Get
 
 
 class EtcdCluster(Protocol):
@@ -142,6 +144,12 @@ class EtcdCluster(Protocol):
 
     async def forget(self, urls: Sequence[str], key: bytes) -> None:
         """Delete one key; no error if it does not exist."""
+        ...
+
+    async def read(self, url: str, what: Get) -> RangeResult:
+        """Keys, by that one member. Raises Unavailable, EtcdCompacted, EtcdNotFound (FUTURE_REVISION), and EtcdRefused
+        (TOO_LARGE) where the answer is longer than ``calls.LONGEST_ANSWER`` bytes: ask for fewer keys.
+        """
         ...
 
     async def hash_keys(self, url: str, revision: int) -> KeySpaceHash:

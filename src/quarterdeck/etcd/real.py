@@ -22,6 +22,7 @@ from quarterdeck.etcd.facts import (
     MemberReport,
     MemberTimes,
     RaftProgress,
+    RangeResult,
 )
 from quarterdeck.etcd.faults import (
     EtcdCompacted,
@@ -40,6 +41,8 @@ _APPLIED = "etcd_server_proposals_applied_total"
 _PENDING = "etcd_server_proposals_pending"
 #: Seconds that a member may take to compact the history of a large database.
 _COMPACTING = 60.0
+#: Seconds for an answer of the greatest length over a slow link.
+_READING = 15.0
 
 
 class RealEtcd:
@@ -241,6 +244,10 @@ class RealEtcd:
             await self._member(url).kv.delete(DeleteRange(key=key), deadline=self._change_deadline)
 
         await in_turn(self._leader_first(urls), ask, f"deleting the key {key.decode(errors='replace')}")
+
+    async def read(self, url: str, what: Get) -> RangeResult:
+        """See the port."""
+        return await self._member(url).kv.get(what, deadline=_READING)
 
     async def hash_keys(self, url: str, revision: int) -> KeySpaceHash:
         """See the port."""
