@@ -1,0 +1,1 @@
+"""What the etcd of a plane stores, by type, and which of that a minor of Kubernetes can decode."""
