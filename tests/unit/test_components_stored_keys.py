@@ -16,6 +16,7 @@ from quarterdeck.components.stored_keys import ResourcePath, resource_path
         ("services/endpoints/ns/s", ResourcePath("", "endpoints", "ns", "s"), "endpoints ns/s"),
         ("clusterroles/system:node", ResourcePath("", "clusterroles", "", "system:node"), "clusterroles system:node"),
         ("example.com/things/ns/t", ResourcePath("example.com", "things", "ns", "t"), "things.example.com ns/t"),
+        ("example.com/minions/t", ResourcePath("example.com", "minions", "", "t"), "minions.example.com t"),
         ("example.com/things/t", ResourcePath("example.com", "things", "", "t"), "things.example.com t"),
     ],
 )

@@ -44,12 +44,14 @@ def resource_path(key: bytes, *, prefix: str = PREFIX) -> ResourcePath | None:
         return None
     words = text[len(prefix) + 1 :].split("/")
     group = words.pop(0) if "." in words[0] else ""
-    if words[:2] in (["services", "specs"], ["services", "endpoints"]):
-        words[:2] = ["/".join(words[:2])]
+    if not group:
+        if words[:2] in (["services", "specs"], ["services", "endpoints"]):
+            words[:2] = ["/".join(words[:2])]
+        words[0] = _RESOURCES.get(words[0], words[0])
     match words:
         case [resource, name] if resource and name:
-            return ResourcePath(group, _RESOURCES.get(resource, resource), "", name)
+            return ResourcePath(group, resource, "", name)
         case [resource, namespace, name] if resource and namespace and name:
-            return ResourcePath(group, _RESOURCES.get(resource, resource), namespace, name)
+            return ResourcePath(group, resource, namespace, name)
         case _:
             return None
