@@ -21,10 +21,15 @@ class ResourcePath:
     namespace: str
     name: str
 
+    @property
+    def qualified_resource(self) -> str:
+        """The resource with its group, as ``widgets.example.com``."""
+        return f"{self.resource}.{self.group}" if self.group else self.resource
+
     @override
     def __str__(self) -> str:
-        kind = f"{self.resource}.{self.group}" if self.group else self.resource
-        return f"{kind} {self.namespace}/{self.name}" if self.namespace else f"{kind} {self.name}"
+        name = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return f"{self.qualified_resource} {name}"
 
 
 #: What kube-apiserver calls resources in its keys, where that is not their name (kubernetes: pkg/registry/core/rest).
