@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -82,9 +82,9 @@ class Folder:
         pair = KeyPair(self.certificate.read_bytes(), self.private_key.read_bytes())
         return ClientTls(self.ca.read_bytes(), pair)
 
-    def prepare(self, size: int) -> LoopbackClients:
+    def prepare(self, contents: Iterable[RevisionChange]) -> LoopbackClients:
         """The database, keys, and for whom etcd listens."""
-        database(self.database, changes(size))
+        database(self.database, contents)
         (self.path / "store").mkdir()
         write_secret(self.key, str(x25519.Identity.generate()).encode())
         now, day = datetime.now(UTC), timedelta(days=1)
@@ -175,7 +175,7 @@ def run(folder: Folder, etcdctl: Path, etcdutl: Path) -> dict[str, float]:
 
 async def compare(folder: Folder, gigabytes: float, runs: int) -> list[dict[str, float]]:
     """All runs."""
-    clients = folder.prepare(int(gigabytes * 1e9))
+    clients = folder.prepare(changes(int(gigabytes * 1e9)))
     wanted = UpstreamProgram.ETCDCTL
     etcdctl = (await Upstream.from_environment(os.environ).ensure((wanted,), Versions()))[wanted]
     its = await programs()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 
 from cryptography.hazmat.primitives.poly1305 import Poly1305
 
@@ -10,14 +11,23 @@ _MASK = 0xFFFFFFFF
 _CONSTANT = struct.unpack("<4I", b"expand 32-byte k")
 
 
-def seal(key: bytes, nonce: bytes, message: bytes) -> bytes:
-    """Nonce (24 bytes), tag and ciphertext, as kube-apiserver stores them."""
+def seal(key: bytes, nonce: bytes, message: bytes, rest: bytes = b"") -> bytes:
+    """Nonce (24 bytes), tag and ciphertext, as kube-apiserver stores them. ``rest``: more ciphertext, of whatever
+    message it may be.
+    """
+    mac_key, content = _encrypted(key, nonce, message)
+    return nonce + Poly1305.generate_tag(mac_key, content + rest) + content + rest
+
+
+@lru_cache(maxsize=16)
+def _encrypted(key: bytes, nonce: bytes, message: bytes) -> tuple[bytes, bytes]:
+    """The key of the tag, and the ciphertext."""
     derived = _core(key, nonce[:16])
     derived_key = struct.pack("<8I", *(derived[at] for at in (0, 5, 10, 15, 6, 7, 8, 9)))
     blocks = range(1 + (32 + len(message)) // 64)
     stream = b"".join(_block(derived_key, nonce[16:] + struct.pack("<Q", number)) for number in blocks)
     content = bytes(one ^ other for one, other in zip(message, stream[32:], strict=False))
-    return nonce + Poly1305.generate_tag(stream[:32], content) + content
+    return stream[:32], content
 
 
 def _block(key: bytes, position: bytes) -> bytes:

@@ -13,7 +13,7 @@ from support.secretbox import seal
 from support.stored_values import protobuf
 
 from quarterdeck.census.census import census
-from quarterdeck.census.result import Census, decoded_by, undecodable
+from quarterdeck.census.result import Census, decoded_by, lost, undecodable
 from quarterdeck.census.stored_types import ALWAYS, MINORS, ONLY
 from quarterdeck.census.value_types import StoredType
 from quarterdeck.components.credentials import EncryptionKey
@@ -207,6 +207,23 @@ async def test_it_ends_where_no_member_answers_or_none_is_known_or_reading_is_de
         etcd.cluster.hide(each)
     with pytest.raises(Unavailable):
         await etcd.census()
+
+
+async def test_going_back_does_not_lose_what_is_not_decoded_now() -> None:
+    etcd = Etcd().put(
+        {
+            "podsecuritypolicy/old": protobuf("policy/v1beta1", "PodSecurityPolicy", b""),
+            "example.com/gadgets/ns/orphan": widget(),
+            "deviceclasses/new": protobuf("resource.k8s.io/v1", "DeviceClass", b""),
+            "secrets/ns/unknown": b"",
+        }
+    )
+    found = await etcd.census()
+    assert undecodable(found, (1, 33)).number == 4
+    left = lost(found, (1, 33), (1, 34))
+    assert [each.resource for each in left.types] == ["deviceclasses"]
+    assert (left.minor, left.unreadable, left.number) == ((1, 33), found.unreadable, 2)
+    assert lost(found, (1, 34), (1, 35)).types == ()
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from quarterdeck.census.stored_types import ALWAYS, MINORS, ONLY
@@ -78,6 +78,14 @@ def undecodable(census: Census, minor: tuple[int, int]) -> Undecodable:
     known = decoded_by(minor)
     types = (each for each in census.types if each.type not in known and not _is_custom(each, census.custom))
     return Undecodable(minor, tuple(types), census.unreadable)
+
+
+def lost(census: Census, minor: tuple[int, int], now: tuple[int, int]) -> Undecodable:
+    """What of a census the minor ``now`` decodes, or may decode, and ``minor`` does not: what going back loses. Raises
+    as ``undecodable`` does.
+    """
+    left, already = undecodable(census, minor), undecodable(census, now).types
+    return replace(left, types=tuple(each for each in left.types if each not in already))
 
 
 @lru_cache(maxsize=len(MINORS))
