@@ -11,6 +11,7 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.site import Site
 from quarterdeck.components.etcd import MAX_LEARNERS
+from quarterdeck.components.version_rules import flaws
 from quarterdeck.engine.controller_sets.handover_checks import strangers
 from quarterdeck.engine.controller_sets.set_holders import sets_held
 from quarterdeck.engine.observation.data_comparison import same_data
@@ -134,6 +135,8 @@ async def versions(move: Move) -> Finding:
     """The versions are above the floors below which membership changes lose data."""
     spec = move.wanted.spec
     Versions.parse(kubernetes=spec.kubernetes_version, etcd=spec.etcd.version)
+    if found := flaws(spec):
+        return Finding("versions", Verdict.WARN, "; ".join(found))
     return ok("versions", f"Kubernetes {spec.kubernetes_version}, etcd {spec.etcd.version}")
 
 
