@@ -14,6 +14,10 @@ What each supported minor version has no more, or did not have, compared with th
 arguments set a flag or a feature gate that its version refuses is refused when it is created or changed. The known
 flaws of a patch release are warnings of `create`, `apply`, `plan` and `status`.
 """
+_ETCD = """
+A cluster of etcd 3.5 takes one learner at a time, which later versions make configurable: a plane on it moves with one
+replica, grows by one member, and has no standby. Checks refuse everything else.
+"""
 _NONE = "-"
 
 
@@ -25,6 +29,7 @@ def page() -> str:
             _support("Kubernetes", KUBERNETES),
             _changes("Kubernetes", KUBERNETES, KUBERNETES_GATES),
             _support("etcd", ETCD),
+            _ETCD,
             _changes("etcd", ETCD, ETCD_GATES),
         )
     )

@@ -105,6 +105,15 @@ def _owned(inputs: Inputs) -> dict[str, str]:
     }
 
 
+#: What to do where an etcd allows too few learners.
+MORE_LEARNERS = "use a plane with etcd 3.6 or later, which allows more"
+
+
+def most_learners(etcd: str) -> int:
+    """How many learners a cluster of an etcd version allows at once."""
+    return MAX_LEARNERS if etcd_option(EtcdOption.MAX_LEARNERS, etcd, "") else 1
+
+
 def _defaults(template: ReplicaTemplate, extra: Mapping[str, str]) -> dict[str, str]:
     return {
         **_tls(extra),
