@@ -16,7 +16,7 @@ flaws of a patch release are warnings of `create`, `apply`, `plan` and `status`.
 """
 _ETCD = """
 A cluster of etcd 3.5 takes one learner at a time, which later versions make configurable: a plane on it moves with one
-replica, grows by one member, and has no standby. Checks refuse everything else.
+replica, does not grow, and has no standby. Checks refuse all that.
 """
 _NONE = "-"
 

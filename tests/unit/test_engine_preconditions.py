@@ -34,6 +34,7 @@ from quarterdeck.engine.preflight.preconditions import (
     machines,
     name,
     ports,
+    versions,
 )
 from quarterdeck.engine.preflight.preview import preview
 from quarterdeck.engine.preflight.room import _room
@@ -81,6 +82,14 @@ async def test_certificates_that_do_not_hold_now_are_named(ago: timedelta, says:
 
 def machine(name: str, zone: str = "a", state: MachineState = MachineState.UP) -> Machine:
     return Machine(name=name, site="west", zone=zone, address="127.0.0.1", state=state)
+
+
+@pytest.mark.parametrize(("etcd", "verdict"), [("3.6.16", Verdict.OK), ("3.6.13", Verdict.WARN)])
+async def test_known_flaws_of_versions_are_warned_of_before_a_move(etcd: str, verdict: Verdict, golden: Golden) -> None:
+    made = new_control_plane("demo", site="east")
+    found = await versions(move(wanted=with_spec(made, etcd=made.spec.etcd.model_copy(update={"version": etcd}))))
+    assert found.verdict is verdict
+    golden(found.seen)
 
 
 @pytest.mark.parametrize(
