@@ -103,7 +103,7 @@ ETCD_FLAGS: Mapping[str, str] = {
     "auto-tls": "anyone could create a certificate that it accepts",
     "config-file": "a configuration file makes etcd ignore every flag",
     "enable-pprof": "profiles contain memory, including keys",
-    "enable-v2v3": _GONE,
+    "enable-v2v3": "it would serve the v2 API as well, which no supported Kubernetes uses",
     "enable-v2": "the v2 store is not replicated with the rest",
     "force-new-cluster": "it makes a member drop all others: two clusters with different writes would continue",
     "initial-cluster": _FOUNDING,
