@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from pages import cli, dashboard, json_reference, metrics, notices, report_schema, spec
+from pages import cli, dashboard, json_reference, metrics, notices, report_schema, spec, versions
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -19,5 +19,6 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "reference/conditions-and-events.md": notices.page,
     "reference/metrics.md": metrics.page,
     **{f"reference/{name}": made for name, made in spec.pages().items()},
+    "reference/versions.md": versions.page,
     "report-schema.md": report_schema.document,
 }

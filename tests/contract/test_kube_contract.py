@@ -25,7 +25,7 @@ from quarterdeck.kube.http import WATCHED, HttpKube
 from quarterdeck.kube.port import Address, ApiResource, Kube, Refusal, Refused, WriteTrial
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName
-from quarterdeck.upstream.catalog import UpstreamProgram
+from quarterdeck.upstream.catalog import UpstreamProgram, Versions
 
 __all__ = ["binaries"]
 
@@ -312,7 +312,7 @@ async def test_programs_that_work_say_so_and_one_that_hangs_says_nothing(lab: La
 
 
 async def test_the_version_is_a_plain_number(lab: Lab) -> None:
-    assert await lab.kube.version(lab.apiserver) == "1.36.3"
+    assert await lab.kube.version(lab.apiserver) == str(Versions().kubernetes)
 
 
 async def test_calls_where_nobody_listens_are_unavailable(lab: Lab) -> None:

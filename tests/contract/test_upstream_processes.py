@@ -11,7 +11,7 @@ from pathlib import Path
 from support.upstream_lab import AMD64, elf
 
 from quarterdeck.upstream.cache import Cache, State
-from quarterdeck.upstream.catalog import UpstreamProgram, Version
+from quarterdeck.upstream.catalog import UpstreamProgram, Versions
 
 # Fetches etcd into the cache at argv[1] from a source that tells of itself on stdout, and then, by argv[2],
 # goes on at a line on stdin, or writes more than the limit on the size of files allows.
@@ -43,7 +43,7 @@ try:
 except QuarterdeckError as error:
     print(type(error).__name__, error, flush=True)
 """
-V = Version(3, 6, 16)
+V = Versions().etcd
 
 
 def worker(root: Path, kind: str) -> subprocess.Popen[str]:
@@ -105,5 +105,5 @@ def test_no_room_is_said_and_nothing_half_done_stays(tmp_path: Path) -> None:
         output, _ = process.communicate(timeout=60)
     finally:
         end(process)
-    assert output.splitlines()[1].startswith("PreconditionFailed fetching etcd 3.6.16: no room in")
+    assert output.splitlines()[1].startswith(f"PreconditionFailed fetching etcd {V}: no room in")
     assert [path for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".lock"] == []

@@ -91,7 +91,7 @@ spec:
     spec:
       hostNetwork: true
       containers:
-      - {name: kube-proxy, image: "registry.k8s.io/kube-proxy:v1.36.3", securityContext: {privileged: true}}
+      - {name: kube-proxy, image: "registry.k8s.io/kube-proxy:v1.37.2", securityContext: {privileged: true}}
 """
 METRICS = """
 apiVersion: apiregistration.k8s.io/v1

@@ -41,7 +41,7 @@ async def test_a_given_program_of_another_version_is_refused(upstream: Upstream,
     cached = await upstream.ensure([UpstreamProgram.ETCDCTL], Versions())
     (tmp_path / "etcdctl").symlink_to(cached[UpstreamProgram.ETCDCTL])
     door = Upstream.from_environment({**os.environ, "QUARTERDECK_BIN_DIR": str(tmp_path)})
-    with pytest.raises(PreconditionFailed, match=r"it is version 3\.6\.16, wanted is 3\.6\.12"):
+    with pytest.raises(PreconditionFailed, match=r"it is version 3\.7\.3, wanted is 3\.6\.12"):
         await door.ensure([UpstreamProgram.ETCDCTL], Versions.parse(etcd="3.6.12"))
     rows = [row for row in door.list(Versions.parse(etcd="3.6.12")) if row.program is UpstreamProgram.ETCDCTL]
     assert rows[0].state is State.BROKEN

@@ -27,7 +27,7 @@ class FakeApiserver:
     it says so, ready or not. ``silent``: one that ends has not told its clients yet.
     """
 
-    version: str = "1.36.3"
+    version: str = "1.37.2"
     up: bool = True
     hangs: bool = False
     ready: bool = True

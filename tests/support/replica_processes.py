@@ -216,7 +216,7 @@ def one_replica(
     folder: Path, binaries: Mapping[UpstreamProgram, Path], wanted: ReplicaTemplate | None = None
 ) -> Iterator[OneReplica]:
     """A replica whose files and volume are below ``folder``; nothing of it runs yet."""
-    latest = but(template(), kubernetes_version="v1.36.3", etcd={"version": "3.6.16"}, endpoint_name="byhand.test")
+    latest = but(template(), kubernetes_version="v1.37.2", etcd={"version": "3.7.3"}, endpoint_name="byhand.test")
     plane = wanted or latest
     seat = seat_at("byhand", free_address(PORTS), 0)
     now = datetime.now(UTC)

@@ -276,7 +276,7 @@ async def test_a_chart_is_rendered_by_the_helm_on_the_path_and_its_last_words_ar
     assert found["stringData"] == {"word": "hidden-word"}
     arguments = log.read_text()
     assert arguments.startswith(
-        "template web /charts/web --namespace web --kube-version v1.36.3 --include-crds --no-hooks"
+        "template web /charts/web --namespace web --kube-version v1.37.2 --include-crds --no-hooks"
     )
     assert "hidden-word" not in arguments, "values are no part of what everybody sees of a process"
     assert arguments.endswith("700\n")

@@ -107,8 +107,8 @@ def test_every_example_is_loaded_by_a_test() -> None:
 def test_a_plane_needs_only_a_name_and_a_site() -> None:
     alpha = one(plane())
     assert alpha == new_control_plane("alpha", site="east")
-    assert alpha.spec.kubernetes_version == "v1.36.3"
-    assert alpha.spec.etcd.version == "3.6.16"
+    assert alpha.spec.kubernetes_version == "v1.37.2"
+    assert alpha.spec.etcd.version == "3.7.3"
     assert alpha.spec.replicas == 3
     assert alpha.spec.endpoint.ttl == 5
     assert alpha.spec.encryption.secrets
@@ -224,7 +224,7 @@ def test_json_and_yaml_are_read_alike_and_what_is_dumped_loads_again() -> None:
 
 def test_documents_are_spelled_in_camel_case_without_empty_fields() -> None:
     (document,) = yaml.safe_load_all(dump_yaml([one(plane())]))
-    assert document["spec"]["kubernetesVersion"] == "v1.36.3"
+    assert document["spec"]["kubernetesVersion"] == "v1.37.2"
     assert "zones" not in document["spec"]["placement"]
 
 

@@ -38,3 +38,15 @@ def test_an_add_on_whose_webhook_is_called_for_leases_is_warned_of(
     assert result.code == 0, result
     assert WORDS in result.out
     golden(result.out)
+
+
+def test_a_version_with_known_flaws_is_warned_of_and_accepted(
+    cli: Cli, face: FakeFace, monkeypatch: pytest.MonkeyPatch, golden: Golden
+) -> None:
+    monkeypatch.setattr("quarterdeck.cli.commands.planes.detach", lambda *_: None)
+    spec = "{placement: {site: east}, etcd: {version: 3.6.13}}"
+    document = f"apiVersion: quarterdeck.dev/v1alpha1\nkind: ControlPlane\nmetadata: {{name: demo}}\nspec: {spec}\n"
+    result = cli("apply", "-f", "-", "--detach", stdin=document)
+    assert result.code == 0, result
+    assert "! versions: etcd 3.6.13 has flaws that 3.6.14 does not have" in result.out
+    golden(result.out)

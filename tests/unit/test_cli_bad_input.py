@@ -82,6 +82,18 @@ def test_an_etcd_below_the_floor_is_refused(cli: Cli) -> None:
     cli.refused("apply", "-f", "-", stdin=plane(spec), code=INVALID, says=("3.5.12", "3.5.31"))
 
 
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "extraArgs: {kubeApiserver: {feature-gates: APIServerTracing=true}}",
+        "extraArgs: {kubeControllerManager: {concurrent-service-syncs: 2}, etcd: {experimental-memory-mlock: true}}",
+        "kubernetesVersion: 1.36.3, etcd: {version: 3.6.16}, extraArgs: {etcd: {feature-gates: PriorityRequest=true}}",
+    ],
+)
+def test_flags_and_gates_that_a_version_does_not_have_are_refused(cli: Cli, spec: str, golden: Golden) -> None:
+    golden(cli.refused("apply", "-f", "-", stdin=plane(f"{{placement: {{site: east}}, {spec}}}"), code=INVALID).err)
+
+
 def test_a_file_that_is_no_text_is_one_line(cli: Cli, golden: Golden) -> None:
     binary = cli.folder / "program"
     binary.write_bytes(b"\x7fELF\x02\x01\x01\x00\xff\xfe\x80")

@@ -45,15 +45,15 @@ def _no_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CoreDns, "look", look)
 
 
-def seen(world: World, **more: object) -> WatchedPlane:
+def seen(world: World, resource: ControlPlane | None = None, **more: object) -> WatchedPlane:
     """A plane as it is watched, of which this was observed."""
-    resource = new_control_plane("demo", site="east")
+    resource = resource or new_control_plane("demo", site="east")
     status = Status(plane=resource, world=world, plan=plan(world), operation=None, driver="", leaders={})
     return replace(WatchedPlane(name="demo", facts=summary(status), looked=1), **more)
 
 
-def facts(world: World) -> PlaneStatus:
-    found = seen(world).facts
+def facts(world: World, resource: ControlPlane | None = None) -> PlaneStatus:
+    found = seen(world, resource).facts
     assert found is not None
     return found
 
@@ -104,6 +104,14 @@ def test_a_plane_whose_controllers_nobody_leads_is_not_healthy_and_says_why_and_
     lines = status_lines(fact)
     golden(lines[0])
     assert f"[yellow]warning:[/yellow] {ghost.trouble}" in lines
+
+
+def test_known_flaws_of_the_versions_are_warnings() -> None:
+    plane = new_control_plane("demo", site="east")
+    assert facts(WELL, plane).warnings == ()
+    etcd = plane.spec.etcd.model_copy(update={"version": "3.6.13"})
+    (warning,) = facts(WELL, plane.with_spec(etcd=etcd)).warnings
+    assert warning.message.startswith("etcd 3.6.13 has flaws that 3.6.14 does not have: ")
 
 
 def test_a_status_needs_a_name_unless_it_goes_on(cli: Cli, golden: Golden) -> None:

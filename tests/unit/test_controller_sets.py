@@ -71,8 +71,8 @@ def test_a_set_of_what_both_have_may_have_either_owner(owner: str, says: Listed 
 
 def test_a_plane_without_sets_has_nothing_to_be_refused() -> None:
     flags = {"enable-leader-migration": "true", "feature-gates": "CoordinatedLeaderElection=true"}
-    admit_sets(plane(kube=flags, kubernetesVersion="1.37.0"), None)
-    admit_sets(plane(kube=flags, kubernetesVersion="1.37.0"), plane())
+    admit_sets(plane(kube=flags, kubernetesVersion="1.38.0"), None)
+    admit_sets(plane(kube=flags, kubernetesVersion="1.38.0"), plane())
 
 
 def test_a_short_name_is_refused_with_the_canonical_one(golden: Golden) -> None:
@@ -98,8 +98,8 @@ def test_a_name_that_came_later_is_none_of_an_older_version(golden: Golden) -> N
 
 
 def test_a_version_whose_names_are_not_known_has_no_sets(golden: Golden) -> None:
-    golden(refusal(plane(one(), kubernetesVersion="1.37.0"), later=True))
-    golden(refusal(plane(one(), kubernetesVersion="1.37.0"), plane(one()), later=True))
+    golden(refusal(plane(one(), kubernetesVersion="1.38.0"), later=True))
+    golden(refusal(plane(one(), kubernetesVersion="1.38.0"), plane(one()), later=True))
 
 
 def test_what_a_kube_controller_manager_only_lists_it_does_not_own(golden: Golden) -> None:

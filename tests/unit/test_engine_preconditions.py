@@ -30,9 +30,11 @@ from quarterdeck.engine.preflight.preconditions import (
     cordons,
     endpoint,
     health,
+    learners,
     machines,
     name,
     ports,
+    versions,
 )
 from quarterdeck.engine.preflight.preview import preview
 from quarterdeck.engine.preflight.room import _room
@@ -80,6 +82,39 @@ async def test_certificates_that_do_not_hold_now_are_named(ago: timedelta, says:
 
 def machine(name: str, zone: str = "a", state: MachineState = MachineState.UP) -> Machine:
     return Machine(name=name, site="west", zone=zone, address="127.0.0.1", state=state)
+
+
+@pytest.mark.parametrize(("etcd", "verdict"), [("3.6.16", Verdict.OK), ("3.6.13", Verdict.WARN)])
+async def test_known_flaws_of_versions_are_warned_of_before_a_move(etcd: str, verdict: Verdict, golden: Golden) -> None:
+    made = new_control_plane("demo", site="east")
+    found = await versions(move(wanted=with_spec(made, etcd=made.spec.etcd.model_copy(update={"version": etcd}))))
+    assert found.verdict is verdict
+    golden(found.seen)
+
+
+@pytest.mark.parametrize(
+    ("etcd", "now", "then", "to", "verdict"),
+    [
+        ("3.7.3", 3, 7, "west", Verdict.OK),
+        ("3.5.35", 3, 3, "west", Verdict.REFUSE),
+        ("3.5.35", 3, 1, "west", Verdict.OK),
+        ("3.5.35", 3, 3, "east", Verdict.OK),
+        ("3.5.35", 3, 5, "east", Verdict.REFUSE),
+        ("3.6.16", 3, 7, "east", Verdict.OK),
+    ],
+)
+async def test_no_more_members_join_at_once_than_etcd_allows(
+    etcd: str, now: int, then: int, to: str, verdict: Verdict, golden: Golden
+) -> None:
+    def plane(replicas: int, site: str) -> ControlPlane:
+        made = new_control_plane("demo", site=site, replicas=replicas)
+        return made.with_spec(etcd=made.spec.etcd.model_copy(update={"version": etcd}))
+
+    parts = {"world": None, "source": (), "target": (), "target_site": None, "allow_distance": False}
+    current = SimpleNamespace(resource=plane(now, "east"))
+    found = await learners(Move(plane=current, wanted=plane(then, to), **parts))  # type: ignore[arg-type]
+    assert found.verdict is verdict
+    golden(found.seen)
 
 
 @pytest.mark.parametrize(

@@ -128,6 +128,14 @@ async def test_a_standby_that_stays_as_it_is_and_one_that_goes_are_not_examined(
     assert await examine_standby(it.home, with_spec(there, standby=StandbyPlacement(site="west")), there) == ()
 
 
+async def test_an_etcd_of_one_learner_has_no_standby(golden: Golden) -> None:
+    it = await lab()
+    etcd = it.plane.spec.etcd.model_copy(update={"version": "3.5.35"})
+    found = await examine_standby(it.home, with_spec(it.plane, standby=WEST, etcd=etcd), None)
+    with golden.raises(PreconditionFailed):
+        enforce(found, "changing plane alpha")
+
+
 async def test_a_site_that_does_not_exist_is_named() -> None:
     it = await lab()
     nowhere = with_spec(it.plane, standby=StandbyPlacement(site="north"))

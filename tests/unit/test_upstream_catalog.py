@@ -37,12 +37,14 @@ def test_versions_order_by_number_not_by_letter() -> None:
         (Project.KUBERNETES, "1.32.9", False),
         (Project.KUBERNETES, "1.33.0", True),
         (Project.KUBERNETES, "1.36.3", True),
-        (Project.KUBERNETES, "1.37.0", False),
+        (Project.KUBERNETES, "1.37.0", True),
+        (Project.KUBERNETES, "1.38.0", False),
         (Project.ETCD, "3.5.30", False),
         (Project.ETCD, "3.5.31", True),
         (Project.ETCD, "3.6.11", False),
         (Project.ETCD, "3.6.12", True),
-        (Project.ETCD, "3.7.3", False),
+        (Project.ETCD, "3.7.0", True),
+        (Project.ETCD, "3.8.0", False),
     ],
 )
 def test_the_supported_ranges(project: Project, version: str, good: bool) -> None:
@@ -57,8 +59,8 @@ def test_an_unsupported_version_is_refused_with_the_range(golden: Golden) -> Non
 
 
 def test_the_defaults_are_the_ones_promised() -> None:
-    assert str(Versions().kubernetes) == "1.36.3"
-    assert str(Versions().etcd) == "3.6.16"
+    assert str(Versions().kubernetes) == "1.37.2"
+    assert str(Versions().etcd) == "3.7.3"
 
 
 def test_a_control_plane_needs_no_bench_tools() -> None:

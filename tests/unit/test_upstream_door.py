@@ -117,7 +117,7 @@ async def test_a_cached_program_whose_content_changed_is_never_handed_out(tmp_pa
     assert later.path(UpstreamProgram.ETCD, Versions().etcd) is None
     assert await later.ensure(ETCD, Versions()) == paths
     assert paths[UpstreamProgram.ETCD].read_bytes() == elf(b"etcd")
-    assert any("the cached etcd 3.6.16 has changed" in note for note in heard.notes)
+    assert any("the cached etcd 3.7.3 has changed" in note for note in heard.notes)
 
 
 async def test_a_broken_cached_program_is_fetched_again_with_a_word(tmp_path: Path, golden: Golden) -> None:

@@ -11,8 +11,8 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from quarterdeck.api.names import SITE_NAME_MAX, label_within, shortened
 from quarterdeck.api.schema import ABSOLUTE, BYTES, SECONDS, VERSION, label
 
-DEFAULT_KUBERNETES_VERSION = "v1.36.3"
-DEFAULT_ETCD_VERSION = "3.6.16"
+DEFAULT_KUBERNETES_VERSION = "v1.37.2"
+DEFAULT_ETCD_VERSION = "3.7.3"
 
 _VERSION = re.compile(r"v?(\d{1,4}\.\d{1,4}\.\d{1,4})")
 _QUANTITY = re.compile(r"(\d{1,18})(|[kMGT]|[KMGT]i)")

@@ -10,7 +10,7 @@ from quarterdeck.api.apply import applied_plane
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation, OperationType
 from quarterdeck.engine.controller_sets.declarations import warnings_of
-from quarterdeck.engine.preflight.admission import admit
+from quarterdeck.engine.preflight.admission import admit, findings_of_versions
 from quarterdeck.engine.preflight.local_changes import (
     compared,
     compared_addons,
@@ -101,7 +101,7 @@ async def _applied(engine: Engine, declared: ControlPlane) -> Examined:
         differences=differences,
         addons=addons,
         contents=contents,
-        findings=(*standby, *warnings_of(wanted.spec), *findings(contents)),
+        findings=(*standby, *findings_of_versions(wanted), *warnings_of(wanted.spec), *findings(contents)),
         forecast=steps,
         needed=wanted.spec != current.spec or bool(differences) or bool(addons),
     )
@@ -127,7 +127,7 @@ async def _new(engine: Engine, declared: ControlPlane) -> Examined:
         wanted=declared,
         addons=addons,
         contents=contents,
-        findings=(*standby, *warnings_of(declared.spec), *findings(contents)),
+        findings=(*standby, *findings_of_versions(declared), *warnings_of(declared.spec), *findings(contents)),
     )
 
 

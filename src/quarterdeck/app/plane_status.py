@@ -19,6 +19,7 @@ from quarterdeck.api.output.status import (
 )
 from quarterdeck.api.plane.backup import BackupStatus
 from quarterdeck.components.catalogue import CATALOGUE
+from quarterdeck.components.version_rules import flaws
 from quarterdeck.engine.notices.conditions import why_stalled
 from quarterdeck.engine.notices.events import warnings
 from quarterdeck.engine.status import Leader, Status
@@ -64,7 +65,7 @@ def summary(status: Status) -> PlaneStatus:
         survives=_survives(world),
         name_leads_to=world.record if world.record_known else "unknown",
         backup=_backup(plane.status.backup),
-        warnings=messages([*warnings(world)]),
+        warnings=messages([*warnings(world), *flaws(plane.spec)]),
         leaders={str(kind): leader.replica for kind, leader in status.leaders.items()},
         leader_identities={str(kind): leader.identity for kind, leader in status.leaders.items()},
         controller_leases={str(each.component): lease_status(each) for each in world.leading},

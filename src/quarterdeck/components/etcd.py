@@ -16,7 +16,7 @@ from quarterdeck.components.credentials import CertificateKind, CertificateSpec,
 from quarterdeck.components.record import ComponentSpec, Flags, Port
 from quarterdeck.components.refusals import ETCD_FLAGS, ETCD_VALUES
 from quarterdeck.components.settings import InitialCluster, Inputs
-from quarterdeck.components.upstream_versions import FEATURE_GATES, EtcdGate, EtcdOption, etcd_flag, etcd_gate
+from quarterdeck.components.upstream_versions import FEATURE_GATES, EtcdGate, EtcdOption, etcd_gate, etcd_option
 from quarterdeck.model.clusters import MEMBER, Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName, Seat
@@ -99,17 +99,26 @@ def _owned(inputs: Inputs) -> dict[str, str]:
         "data-dir": str(inputs.replica.volume / DATA),
         "heartbeat-interval": str(etcd.heartbeat_milliseconds),
         "election-timeout": str(etcd.election_milliseconds),
-        etcd_flag(EtcdOption.MAX_LEARNERS, etcd.version): str(MAX_LEARNERS),
+        **etcd_option(EtcdOption.MAX_LEARNERS, etcd.version, str(MAX_LEARNERS)),
         "strict-reconfig-check": boolean(True),
         "auto-compaction-retention": "0",  # the apiserver compacts, every 5 minutes
     }
+
+
+#: What to do where an etcd allows too few learners.
+MORE_LEARNERS = "use a plane with etcd 3.6 or later, which allows more"
+
+
+def most_learners(etcd: str) -> int:
+    """How many learners a cluster of an etcd version allows at once."""
+    return MAX_LEARNERS if etcd_option(EtcdOption.MAX_LEARNERS, etcd, "") else 1
 
 
 def _defaults(template: ReplicaTemplate, extra: Mapping[str, str]) -> dict[str, str]:
     return {
         **_tls(extra),
         # Lets the apiserver answer lists from its cache without waiting (kubernetes KEP-2340; as kubeadm does).
-        etcd_flag(EtcdOption.WATCH_PROGRESS, template.etcd.version): "5s",
+        **etcd_option(EtcdOption.WATCH_PROGRESS, template.etcd.version, "5s"),
         "enable-grpc-gateway": boolean(False),
         "logger": "zap",
     }
@@ -125,7 +134,9 @@ def _quota(inputs: Inputs, cluster: Cluster) -> int:
 def _catchup(template: ReplicaTemplate) -> dict[str, str]:
     """Members of a plane with a standby keep more of the log, so that it catches up after a cut without a snapshot."""
     entries = template.etcd.snapshot_catchup_entries
-    return {etcd_flag(EtcdOption.CATCHUP_ENTRIES, template.etcd.version): str(entries)} if entries is not None else {}
+    if entries is None:
+        return {}
+    return etcd_option(EtcdOption.CATCHUP_ENTRIES, template.etcd.version, str(entries))
 
 
 def _tls(extra: Mapping[str, str]) -> dict[str, str]:

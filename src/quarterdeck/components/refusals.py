@@ -1,8 +1,8 @@
 """Flags that users must not set on a component, and why: each would break a plane or make it unsafe.
 
-Reviewed for Kubernetes 1.33 to 1.36 and etcd 3.5 and 3.6 (``--help`` of each program). Flags that quarterdeck sets
+Reviewed for Kubernetes 1.33 to 1.37 and etcd 3.5 to 3.7 (``--help`` of each program). Flags that quarterdeck sets
 itself are refused as well (``Arguments.owned``). Well-known flags that no supported version has are listed, so that
-users get the reason here, and not a program that does not start.
+users get the reason here, and not a program that does not start; ``minors`` has those that only some versions have.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ ETCD_FLAGS: Mapping[str, str] = {
     "auto-tls": "anyone could create a certificate that it accepts",
     "config-file": "a configuration file makes etcd ignore every flag",
     "enable-pprof": "profiles contain memory, including keys",
-    "enable-v2v3": _GONE,
+    "enable-v2v3": "it would serve the v2 API as well, which no supported Kubernetes uses",
     "enable-v2": "the v2 store is not replicated with the rest",
     "force-new-cluster": "it makes a member drop all others: two clusters with different writes would continue",
     "initial-cluster": _FOUNDING,

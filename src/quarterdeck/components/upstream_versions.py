@@ -1,11 +1,14 @@
-"""Differences between supported upstream versions: the only place that knows flag and API names per version."""
+"""What quarterdeck itself does differently for different upstream versions. (``minors`` has what they differ in.)"""
 
 from __future__ import annotations
 
 import re
 from enum import StrEnum
 
+from quarterdeck.components.feature_gates import KUBERNETES_GATES
+from quarterdeck.components.minors import Minor, flag_problem
 from quarterdeck.errors import InvalidInput
+from quarterdeck.model.components import Component
 
 FEATURE_GATES = "feature-gates"
 
@@ -24,23 +27,43 @@ class EtcdGate(StrEnum):
     INITIAL_CORRUPT_CHECK = "InitialCorruptCheck"
 
 
-def minor(version: str) -> tuple[int, int]:
-    """``(1, 36)`` of ``1.36.3`` or ``v1.36.3``. Raises InvalidInput."""
-    match = re.fullmatch(r"v?(\d+)\.(\d+)\.(\d+)", version)
+_VERSION = re.compile(r"v?(\d+)\.(\d+)\.(\d+)")
+
+
+def _parts(version: str) -> tuple[int, int, int]:
+    match = _VERSION.fullmatch(version)
     if match is None:
         raise InvalidInput(f"reading the version {version!r}", "it is not of the form 1.36.3", "give major.minor.patch")
-    return int(match[1]), int(match[2])
+    return int(match[1]), int(match[2]), int(match[3])
 
 
-def etcd_flag(option: EtcdOption, etcd: str) -> str:
-    """The flag (without dashes) of an etcd version: 3.6 dropped the prefix ``experimental-``."""
-    return option.value if minor(etcd) >= (3, 6) else f"experimental-{option.value}"
+def minor(version: str) -> Minor:
+    """``(1, 36)`` of ``1.36.3`` or ``v1.36.3``. Raises InvalidInput."""
+    return _parts(version)[:2]
+
+
+def patch(version: str) -> int:
+    """``3`` of ``1.36.3`` or ``v1.36.3``. Raises InvalidInput."""
+    return _parts(version)[2]
+
+
+def _etcd_has(flag: str, etcd: str) -> bool:
+    return not flag_problem(Component.ETCD, flag, minor(etcd))
+
+
+def etcd_option(option: EtcdOption, etcd: str, value: str) -> dict[str, str]:
+    """The flag (without dashes) of an etcd version and its value; nothing where it has no such option: 3.5 allows one
+    learner at a time (etcdserver/api/membership: maxLearners).
+    """
+    if _etcd_has(option.value, etcd):
+        return {option.value: value}
+    return {} if option is EtcdOption.MAX_LEARNERS else {f"experimental-{option.value}": value}
 
 
 def etcd_gate(gate: EtcdGate, etcd: str, *, on: bool) -> tuple[str, str]:
     """The flag (without dashes) that turns a feature on or off, and its value; gates are separated by commas."""
     value = "true" if on else "false"
-    if minor(etcd) >= (3, 6):
+    if _etcd_has(FEATURE_GATES, etcd):
         return FEATURE_GATES, f"{gate}={value}"
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", gate.value).lower()
     return f"experimental-{words}", value
@@ -65,7 +88,8 @@ def tracing_api(kubernetes: str) -> str:
 
 def has_mixed_version_proxy(kubernetes: str) -> bool:
     """Whether UnknownVersionInteroperabilityProxy is on by default; where it is off, its flags are refused."""
-    return minor(kubernetes) >= (1, 36)
+    stage = KUBERNETES_GATES["UnknownVersionInteroperabilityProxy"].at(minor(kubernetes))
+    return stage is not None and stage.on
 
 
 def holds_migration_locks(kubernetes: str) -> bool:

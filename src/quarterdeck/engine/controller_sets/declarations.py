@@ -165,7 +165,7 @@ class _Sets:
     def _refuse_owner(self, seen: str, name: str, owner: ControllerProgram) -> None:
         """Raises InvalidInput: its owner does not have it."""
         if owner is ControllerProgram.KUBE and name in CLOUDS_ALONE:
-            why = "is never run by kube-controller-manager, which only lists it"
+            why = "is never run by kube-controller-manager"
             raise InvalidInput(self.doing, f"{seen} {why}", "remove it from the set: no other manager runs it")
         kube = set(names_of(ControllerProgram.KUBE, self.minor))
         if owner is ControllerProgram.KUBE:
@@ -278,7 +278,7 @@ def _flags(spec: ControlPlaneSpec, manager: ControllerProgram) -> Mapping[str, s
 _MANAGERS = frozenset(each.component for each in ControllerProgram)
 _COORDINATING = _MANAGERS | {Component.APISERVER}
 _MIGRATION = ("enable-leader-migration", "leader-migration-config")
-#: Off by default, and beta from 1.33 to 1.36. An apiserver with it grants locks to candidates; a manager with it waits
+#: Off by default, and beta from 1.33 to 1.37. An apiserver with it grants locks to candidates; a manager with it waits
 #: to be granted its migration lock, for which it is no candidate (app/controllermanager.go: leaderElectAndRun).
 _COORDINATED, _BETA = "CoordinatedLeaderElection", "AllBeta"
 _LEASE, _RENEW = "leader-elect-lease-duration", "leader-elect-renew-deadline"

@@ -13,6 +13,7 @@ from quarterdeck.components.admission_plugins import pod_security_problems
 from quarterdeck.components.catalogue import CATALOGUE, flags_of
 from quarterdeck.components.refusals import refuse_dangerous, refuse_host_files, service_range_problem
 from quarterdeck.components.replica import check_extra_args
+from quarterdeck.components.version_rules import flaws, illegal_flags
 from quarterdeck.endpoint.dns.claims import CONSENT, stranger
 from quarterdeck.engine.controller_sets.declarations import admit_controllers
 from quarterdeck.engine.reconcile.drive import Engine
@@ -24,10 +25,16 @@ from quarterdeck.engine.workspace.revisions import audit_wanted, template_of
 from quarterdeck.engine.workspace.settings import balancer_ports, endpoint_port, leads_to_apiservers
 from quarterdeck.errors import InvalidInput, PreconditionFailed
 from quarterdeck.model.endpoints import RecordClaim
+from quarterdeck.model.findings import Finding, Verdict
 from quarterdeck.model.seats import PortName
 from quarterdeck.model.units import MachineRole, MachineState
 from quarterdeck.sites.port import Leads
 from quarterdeck.upstream.catalog import Versions
+
+
+def findings_of_versions(wanted: ControlPlane) -> tuple[Finding, ...]:
+    """Warnings about the versions of a valid plane."""
+    return tuple(Finding("versions", Verdict.WARN, each) for each in flaws(wanted.spec))
 
 
 async def admit(engine: Engine, wanted: ControlPlane, *, current: ControlPlane | None = None) -> None:
@@ -69,7 +76,15 @@ def _can_be_rendered(wanted: ControlPlane, site: Site, current: ControlPlane | N
         assert rules is not None, "it has flags"
         refuse_dangerous(rules, changed)
         refuse_host_files(rules, changed)
+    _versions_know_the_flags(wanted, current)
     _plugins_are_right(wanted, current)
+
+
+def _versions_know_the_flags(wanted: ControlPlane, current: ControlPlane | None) -> None:
+    """Raises InvalidInput for flags and feature gates that the programs' versions refuse, unless they did so before."""
+    if found := illegal_flags(wanted.spec, current.spec if current is not None else None):
+        doing = f"checking the extra arguments of plane {wanted.name}"
+        raise InvalidInput(doing, "; ".join(found), "remove them, or choose another version")
 
 
 def _plugins_are_right(wanted: ControlPlane, current: ControlPlane | None) -> None:

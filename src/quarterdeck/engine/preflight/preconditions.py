@@ -10,7 +10,8 @@ from quarterdeck.actions.addresses import client_urls, seat_of
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.site import Site
-from quarterdeck.components.etcd import MAX_LEARNERS
+from quarterdeck.components.etcd import MORE_LEARNERS, most_learners
+from quarterdeck.components.version_rules import flaws
 from quarterdeck.engine.controller_sets.handover_checks import strangers
 from quarterdeck.engine.controller_sets.set_holders import sets_held
 from quarterdeck.engine.observation.data_comparison import same_data
@@ -134,6 +135,8 @@ async def versions(move: Move) -> Finding:
     """The versions are above the floors below which membership changes lose data."""
     spec = move.wanted.spec
     Versions.parse(kubernetes=spec.kubernetes_version, etcd=spec.etcd.version)
+    if found := flaws(spec):
+        return Finding("versions", Verdict.WARN, "; ".join(found))
     return ok("versions", f"Kubernetes {spec.kubernetes_version}, etcd {spec.etcd.version}")
 
 
@@ -195,12 +198,13 @@ async def cordons(move: Move) -> Finding:
 
 
 async def learners(move: Move) -> Finding:
-    """All replicas of another site join as learners together, and etcd allows only so many."""
-    most, coming = MAX_LEARNERS, move.wanted.spec.replicas
+    """All additional replicas, or those of another site, join as learners together, and etcd allows only so many."""
+    version = move.wanted.spec.etcd.version
+    most, coming = most_learners(version), move.coming
     if coming > most:
-        seen = f"{coming} members would join at once, and etcd allows {most}"
-        return refuse("learners", seen, f"move with {most} replicas, and scale up again there")
-    return ok("learners", f"{coming} will join, etcd allows {most}")
+        seen = f"{coming} members would join at once, and etcd {version} allows {most}"
+        return refuse("learners", seen, MORE_LEARNERS)
+    return ok("learners", f"{coming} will join, etcd {version} allows {most}")
 
 
 async def distance(move: Move) -> Finding:
@@ -355,9 +359,7 @@ MOVING: tuple[Check, ...] = (
     endpoint,
     name,
 )
-COMING: tuple[Check, ...] = tuple(
-    check for check in MOVING if check not in (learners, distance, etcd_tuning, endpoint, name)
-)
+COMING: tuple[Check, ...] = tuple(check for check in MOVING if check not in (distance, etcd_tuning, endpoint, name))
 GOING: tuple[Check, ...] = (health, alarms, cordons)
 
 

@@ -11,6 +11,7 @@ from quarterdeck.actions.addresses import seat_of
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.plane.memory import memory_from_status
 from quarterdeck.api.site import Site
+from quarterdeck.components.etcd import MORE_LEARNERS, most_learners
 from quarterdeck.engine.preflight.reach import require_in_reach
 from quarterdeck.engine.preflight.room import database_room, disks, statuses
 from quarterdeck.engine.preflight.site_checks import answer, clocks_of, incapable, unconnected
@@ -46,6 +47,9 @@ async def examine_standby(home: Home, wanted: ControlPlane, current: ControlPlan
     standby = wanted.spec.standby
     if standby is None or (current is not None and _place_of(wanted) == _place_of(current)):
         return ()
+    if most_learners(wanted.spec.etcd.version) == 1:
+        seen = f"etcd {wanted.spec.etcd.version} allows one learner: beside a standby no other member could join"
+        return _named(refuse("learners", seen, MORE_LEARNERS))
     site, near = await home.site(standby.site), await home.site(wanted.spec.placement.site)
     if site.spec.space is not near.spec.space:
         return _named(unconnected(near.name, site))
