@@ -55,6 +55,10 @@ EQUIVALENT: dict[str, str] = {
     "rule_table: RULES, membership.stop_removed: despite=A_SMALL_QUOTA => nothing": (
         "what is left of a removed member ends by itself, over and over, and stops once the alarm is off"
     ),
+    # --- standby ----------------------------------------------------------------------------------------------------
+    "standby.heal: member is not None and member.health is not Health.DOWN => member.health is not Health.DOWN": (
+        "only a member is sick (``standbys.is_sick``)"
+    ),
     # --- quorum -----------------------------------------------------------------------------------------------------
     "quorum.shortest_swap: 0 => 1": _OFFSET,
     "quorum.shortest_swap: 0 => -1": _OFFSET,
