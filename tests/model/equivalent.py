@@ -27,6 +27,12 @@ EQUIVALENT: dict[str, str] = {
     ),
     "reading.Reading.serves_nobody: member is not None and member.health is Health.DOWN => "
     "member.health is Health.DOWN": "each rule that asks this asks it of a replica that is a member",
+    # --- revisions --------------------------------------------------------------------------------------------------
+    "revisions.stand_still: tuple((each for each in never_ready(world, record) if fact.complaint(each) is not None)) "
+    "if fact.quiet else () => "
+    "tuple((each for each in never_ready(world, record) if fact.complaint(each) is not None))": (
+        "where nothing is quiet there is no complaint: it saves time"
+    ),
     # --- stage ------------------------------------------------------------------------------------------------------
     "stage.stage: 0 => -1": _ONE_SITE,
     "stage.stage: 0 => -1 (number 2)": _ONE_SITE,
