@@ -14,6 +14,10 @@ _EITHER = "should both have steps, those of the one do not hang on those of the 
 _OFFSET = "all ways begin with it, so that it changes no comparison of two"
 #: Why a state of the swap may be looked at again.
 _AGAIN = "each state is reached by its best way first, so that what follows from it again is no better: it costs time"
+#: Why the size of each member is known.
+_SIZE = "a member that does not report its size is waited for before"
+#: Why a replica does not return to its own machine.
+_OWN_MACHINE = "the replica's own machine does not answer, and none that does not is chosen"
 
 EQUIVALENT: dict[str, str] = {
     # --- reading ----------------------------------------------------------------------------------------------------
@@ -23,6 +27,12 @@ EQUIVALENT: dict[str, str] = {
     ),
     "reading.Reading.serves_nobody: member is not None and member.health is Health.DOWN => "
     "member.health is Health.DOWN": "each rule that asks this asks it of a replica that is a member",
+    # --- revisions --------------------------------------------------------------------------------------------------
+    "revisions.stand_still: tuple((each for each in never_ready(world, record) if fact.complaint(each) is not None)) "
+    "if fact.quiet else () => "
+    "tuple((each for each in never_ready(world, record) if fact.complaint(each) is not None))": (
+        "where nothing is quiet there is no complaint: it saves time"
+    ),
     # --- stage ------------------------------------------------------------------------------------------------------
     "stage.stage: 0 => -1": _ONE_SITE,
     "stage.stage: 0 => -1 (number 2)": _ONE_SITE,
@@ -55,6 +65,28 @@ EQUIVALENT: dict[str, str] = {
     "rule_table: RULES, membership.stop_removed: despite=A_SMALL_QUOTA => nothing": (
         "what is left of a removed member ends by itself, over and over, and stops once the alarm is off"
     ),
+    # --- standby ----------------------------------------------------------------------------------------------------
+    "standby.heal: member is not None and member.health is not Health.DOWN => member.health is not Health.DOWN": (
+        "only a member is sick (``standbys.is_sick``)"
+    ),
+    # --- recovery ---------------------------------------------------------------------------------------------------
+    "recovery.fence: not world.memory.is_former(record) or not view.reachable(record) => "
+    "not world.memory.is_former(record)": "no unit is known of a machine that does not answer",
+    "recovery.advice: world.memory.seeding is not None and isinstance(world.memory.seeding.origin, SurvivorOrigin) => "
+    "world.memory.seeding is not None": "of an epoch with another origin no survivors are counted (``survivors``)",
+    "recovery.seed: world.memory.is_former(each) and _runs(view, each) => _runs(view, each)": (
+        "nothing of the new epoch runs before its founder has the data"
+    ),
+    # --- upkeep -----------------------------------------------------------------------------------------------------
+    "upkeep._compact: each.space is not None and has_no_room(each.space) and is_cramped(each.space) => "
+    "has_no_room(each.space) and is_cramped(each.space)": _SIZE,
+    "upkeep._defragment: each.space is not None and has_no_room(each.space) => has_no_room(each.space)": _SIZE,
+    # --- volume_moves -----------------------------------------------------------------------------------------------
+    "volume_moves._in_circle: at is not None and at not in {member, *passed} => at not in {member, *passed}": (
+        "no member is displaced by None, so that such a chain ends one step later"
+    ),
+    "volume_moves.attached: each is not record and busy(world, each) => busy(world, each)": _OWN_MACHINE,
+    "volume_moves.attached: used | taken | {record.machine} => used | taken": _OWN_MACHINE,
     # --- quorum -----------------------------------------------------------------------------------------------------
     "quorum.shortest_swap: 0 => 1": _OFFSET,
     "quorum.shortest_swap: 0 => -1": _OFFSET,

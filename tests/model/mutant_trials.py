@@ -2,16 +2,18 @@
 
 ``./test mutants`` changes each line of the planner in every way that ``mutants.py`` knows, and runs the planner's unit
 tests and then the searches until one of them fails. A change that none of them notices is printed. It needs a claim
-or a test, or a line in ``equivalent.py`` with the reason why it harms nobody. ``--quick`` runs no large search;
-``--modules view,traffic`` and ``--part 3/10`` try fewer mutants.
+or a test, or a line in ``equivalent.py`` with the reason why it harms nobody. ``--searches none`` runs only the unit
+tests, and ``--searches small`` no search that takes minutes; ``--modules view,traffic`` and ``--part 3/10`` try fewer
+mutants.
 
 With ``--log FILE`` a later run continues where the one before ended: a mutant that was noticed is not tried again as
 long as its function is the same (a change of the tests alone does not count).
 
 A test that does not execute a changed line cannot notice the change. So each is first run once under a tracer, and a
 mutant is tried only with those that execute it, the shortest first. Each trial is a child process, in which only the
-code of the changed function is replaced. A change to what runs when a module is imported is tried with all of them, in
-a child that imports the planner with it.
+code of the changed function is replaced. A change to the table of rules is tried with all of them, in a child in which
+only the table is replaced; any other change to what runs when a module is imported, in a child that imports the planner
+with it.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -39,7 +41,7 @@ from model.equivalent import EQUIVALENT
 from model.mutants import MODULES, PLANNER, Mutant, mutants
 
 if TYPE_CHECKING:
-    from model.detectors import Check  # it imports the planner
+    from model.detectors import Check, Rounds  # it imports the planner
 
 #: Seconds of the processor that a check may take beyond ten times what it takes with the rules as they are.
 SPARE = 3.0
@@ -57,6 +59,8 @@ class Trace:
 
 #: Of a check that was not traced: it may take minutes.
 UNKNOWN = Trace(24.0, {})
+#: The searches that may be asked for, each with how many rounds of checks that means.
+SEARCHES = {"none": 1, "small": 2, "all": 3}
 
 
 # --- one trial, in a process of its own -----------------------------------------------------------------------------
@@ -152,10 +156,17 @@ def _traced(check: Check) -> Trace | None:
 # --- who notices a mutant -------------------------------------------------------------------------------------------
 
 
-def first_failing(checks: Sequence[Check], known: dict[str, Trace]) -> str:
-    """The name of the first check that fails or does not end, or "". The shortest are run first."""
+def first_failing(checks: Sequence[Check], known: dict[str, Trace], likely: Collection[str] = ()) -> str:
+    """The name of the first check that fails or does not end, or "". The ``likely`` ones are run first, and of the
+    others the shortest.
+    """
     signal.signal(signal.SIGPROF, _too_long)
-    for check in sorted(checks, key=lambda each: known.get(each.name, UNKNOWN).seconds):
+    order = {name: number for number, name in enumerate(likely)}
+
+    def rank(check: Check) -> tuple[float, float]:
+        return order.get(check.name, len(order)), known.get(check.name, UNKNOWN).seconds
+
+    for check in sorted(checks, key=rank):
         signal.setitimer(signal.ITIMER_PROF, SPARE + 10 * known.get(check.name, UNKNOWN).seconds)
         try:
             if check.fails():
@@ -167,24 +178,34 @@ def first_failing(checks: Sequence[Check], known: dict[str, Trace]) -> str:
     return ""
 
 
-def changed_functions(
+def changed_in_place(
     jobs: int, tried: Iterable[Mutant], checks: Sequence[Check], known: dict[str, Trace]
 ) -> Iterator[tuple[Mutant, str]]:
-    """Each mutant of a function's body with the check that notices it, or ""."""
+    """Each mutant of a function's body or of a table with the check that notices it, or ""."""
+    #: By module, the checks that have noticed a mutant of it: the last one first, as it may well notice the next.
+    likely: dict[str, list[str]] = {}
     functions: dict[str, list[FunctionType]] = {}
     for each in gc.get_objects():
         if isinstance(each, FunctionType) and each.__code__.co_filename.startswith(str(PLANNER)):
             functions.setdefault(each.__code__.co_filename, []).append(each)
 
     def trial(mutant: Mutant) -> str:
+        if mutant.table:
+            _replace_table(mutant)
+            return first_failing(checks, known, likely.get(mutant.name, ()))
         path = str(sys.modules[mutant.name].__file__)
         _replace_code(mutant, path, functions[path])
         lines = set(mutant.lines)
-        return first_failing([each for each in checks if lines & known[each.name].lines.get(path, set())], known)
+        able = [each for each in checks if lines & known[each.name].lines.get(path, set())]
+        return first_failing(able, known, likely.get(mutant.name, ()))
 
+    gc.freeze()  # the children collect none of what is there, which they would have to copy
     for ended in in_children(jobs, tried, trial):
         if ended.result is None:
             raise RuntimeError(f"{ended.work.key} could not be tried: {ended.raised}")
+        if ended.result:
+            before = likely.get(ended.work.name, [])
+            likely[ended.work.name] = [ended.result, *(each for each in before if each != ended.result)]
         yield ended.work, ended.result
 
 
@@ -201,6 +222,16 @@ def _replace_code(mutant: Mutant, path: str, functions: Sequence[FunctionType]) 
         raise RuntimeError(f"no function is changed by {mutant.key}")
 
 
+def _replace_table(mutant: Mutant) -> None:
+    """Replace the table in each module that has it."""
+    changed: dict[str, Any] = {"__name__": mutant.name}
+    exec(compile(mutant.tree, f"<{mutant.key}>", "exec"), changed)
+    before = getattr(sys.modules[mutant.name], mutant.table)
+    for module in tuple(sys.modules.values()):
+        if vars(module).get(mutant.table) is before:
+            setattr(module, mutant.table, changed[mutant.table])
+
+
 def _codes(code: CodeType) -> Iterator[CodeType]:
     for each in code.co_consts:
         if isinstance(each, CodeType):
@@ -209,7 +240,9 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def changed_imports(jobs: int, tried: Iterable[Mutant], first: Callable[[], str]) -> Iterator[tuple[Mutant, str]]:
-    """The same for mutants of what runs at import. ``first`` imports the planner, which this process has not done."""
+    """The same for other mutants of what runs at import. ``first`` imports the planner, which this process has not
+    done.
+    """
 
     def trial(mutant: Mutant) -> str:
         sys.meta_path.insert(0, _Finder(mutant))
@@ -270,33 +303,32 @@ def noticed_before(log: Path) -> set[tuple[str, str]]:
     return {(entry["key"], entry["around"]) for entry in map(json.loads, lines) if entry["by"]}
 
 
-def try_all(chosen: Sequence[Mutant], jobs: int, record: Record, *, quick: bool) -> None:
-    """Try mutants with the quick checks, and then, unless ``quick``, those that are left with the large searches."""
+def try_all(chosen: Sequence[Mutant], jobs: int, record: Record, number: int) -> None:
+    """Try mutants with the checks of so many rounds."""
 
     def first() -> str:
         detectors = importlib.import_module("model.detectors")
         found: list[str] = []
-        detectors.with_checks(lambda checks: found.append(first_failing(checks, {})))
-        return found[0] or ("" if quick else first_failing(detectors.LARGE, {}))
+        detectors.with_checks(
+            lambda rounds: found.append(next(filter(None, (first_failing(each, {}) for each in rounds[:number])), ""))
+        )
+        return found[0]
 
-    at_import = [each for each in chosen if not each.in_function]
-    in_functions = [each for each in chosen if each.in_function]
+    in_place = [each for each in chosen if each.in_function or each.table]
+    at_import = [each for each in chosen if not (each.in_function or each.table)]
     for mutant, by in changed_imports(jobs, at_import, first):
         record.add(mutant, by)
-    if not in_functions:
-        return
-    detectors = importlib.import_module("model.detectors")
-    detectors.with_checks(
-        lambda checks: _in_rounds(in_functions, jobs, record, (checks, () if quick else detectors.LARGE))
-    )
+    if in_place:
+        detectors = importlib.import_module("model.detectors")
+        detectors.with_checks(lambda rounds: _in_rounds(in_place, jobs, record, rounds[:number]))
 
 
-def _in_rounds(tried: Sequence[Mutant], jobs: int, record: Record, rounds: Sequence[Sequence[Check]]) -> None:
-    """Try mutants with one set of checks after another, each time those that nothing has noticed."""
+def _in_rounds(tried: Sequence[Mutant], jobs: int, record: Record, rounds: Rounds) -> None:
+    """Try mutants with one round of checks after another, each time those that nothing has noticed."""
     for number, checks in enumerate(rounds):
         known = traces(jobs, checks) if tried else {}
         left = []
-        for mutant, by in changed_functions(jobs, tried, checks, known):
+        for mutant, by in changed_in_place(jobs, tried, checks, known):
             if by or number == len(rounds) - 1:
                 record.add(mutant, by)
             else:
@@ -310,7 +342,9 @@ def main() -> int:
     parser.add_argument("--modules", default=",".join(MODULES))
     parser.add_argument("--part", default="1/1", help="the Nth of M parts")
     parser.add_argument("--only", default="", help="only mutants whose key contains this text")
-    parser.add_argument("--quick", action="store_true", help="run only unit tests and small searches")
+    parser.add_argument(
+        "--searches", choices=tuple(SEARCHES), default="all", help="which searches follow the unit tests"
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="the number of processes")
     parser.add_argument("--log", default="", help="a file that gets a line of JSON for each mutant")
     options = parser.parse_args()
@@ -324,7 +358,7 @@ def main() -> int:
         if each.key not in EQUIVALENT and (each.key, each.around) not in before
     ]
     record = Record(log, len(chosen))
-    try_all(chosen, options.jobs, record, quick=options.quick)
+    try_all(chosen, options.jobs, record, SEARCHES[options.searches])
     print(f"{record.ended} mutants, {record.unnoticed} unnoticed, {time.monotonic() - record.began:.0f} s", flush=True)
     return min(record.unnoticed, 100)
 

@@ -65,6 +65,15 @@ class Mutant:
         """The changed module, with the line numbers of the original."""
         return _with(self.before, *self.nodes)
 
+    @property
+    def table(self) -> str:
+        """The name of the table that it changes, or ""."""
+        match self.nodes[0]:
+            case ast.AnnAssign(ast.Name(name)) as node if _is_table(node):
+                return name
+            case _:
+                return ""
+
     @cached_property
     def around(self) -> str:
         """A hash of the function (or class, or statement at the top of the module) that it changes."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from model.detectors import FILES, Check
+from model.detectors import SEARCHING, UNITS, Check
 from model.equivalent import EQUIVALENT
 from model.mutant_trials import Trace, first_failing, in_children, noticed_before, traces
 from model.mutants import MODULES, PLANNER, Mutant, mutants, source
@@ -85,7 +85,7 @@ def test_the_planner_as_it_is_fails_no_check_and_what_a_check_executes_is_known(
 
 
 def test_the_tests_that_may_notice_a_mutant_are_there() -> None:
-    assert not [each for each in FILES if not each.is_file()]
+    assert not [each for each in (*UNITS, *SEARCHING) if not each.is_file()]
 
 
 def test_a_check_that_does_not_end_notices() -> None:
@@ -116,7 +116,7 @@ def test_what_a_child_raises_is_named() -> None:
 def test_a_mutant_of_a_rule_is_noticed(key: str, tmp_path: Path) -> None:
     log = tmp_path / "log"
     module = key.split(".")[0].split(":")[0]
-    command = (sys.executable, "-m", "model.mutant_trials", "--quick", "--modules", module, "--only", key)
+    command = (sys.executable, "-m", "model.mutant_trials", "--searches", "small", "--modules", module, "--only", key)
     subprocess.run([*command, "--log", str(log)], check=True, cwd=Path(__file__).parents[1])
     assert noticed_before(log)
 

@@ -132,7 +132,7 @@ STAGES = (
     ),
     Stage(
         name="mutants",
-        what="breaks each line of the planner's rules: -- --quick, -- --log FILE",
+        what="breaks each line of the planner's rules: -- --searches none, -- --log FILE",
         commands=lambda _: (module("model.mutant_trials"),),
         tiers=frozenset(),
         arguments=True,

@@ -288,6 +288,74 @@ def test_a_revision_that_is_not_taken_up_is_named_with_what_holds_it_up(
     golden(str(wait))
 
 
+def test_history_is_kept_where_those_without_room_get_it_by_defragmentation() -> None:
+    """How much one uses that has room is no reason."""
+    assert isinstance(step(full(Space(size=80, in_use=78, quota=100), FREE, ROOM)), Defragment)
+    assert isinstance(step(full(CRAMPED, FREE, ROOM)), Compact)
+
+
+def test_history_is_compacted_when_its_time_is_over() -> None:
+    history = full(CRAMPED).settings.history
+    assert "a moment" in waits(full(CRAMPED, noted=replace(NOTED, since=0.1 - history)))
+    assert isinstance(step(full(CRAMPED, noted=replace(NOTED, since=-history))), Compact)
+
+
+def test_history_is_not_compacted_again_where_defragmentation_helps() -> None:
+    once = replace(NOTED, since=-AGAIN, revision=6, compacted=True)
+    assert isinstance(step(full(ROOM, FREE, noted=once)), Defragment)
+
+
+def test_a_revision_that_a_member_does_not_say_may_be_any() -> None:
+    """No history is compacted that it may lack, and none for voters of which nothing is known."""
+    unsaid = with_member(full(CRAMPED, ROOM, noted=None), "east-2", lambda each: replace(each, revision=None))
+    strangers = full(CRAMPED, noted=None)
+    assert strangers.membership is not None
+    nobody = tuple(replace(each, replica="") for each in strangers.membership.members)
+    for world in (unsaid, with_membership(strangers, members=nobody)):
+        found = step(world)
+        assert isinstance(found, NoteFull)
+        assert found.revision == 0
+
+
+def test_the_one_that_is_defragmented_need_not_be_well_itself() -> None:
+    world = full(ROOM, FREE, ROOM)
+    ill = with_member(world, "east-2", lambda each: replace(each, health=Health.SUSPECT))
+    assert isinstance(step(ill), Defragment)
+    others = with_member(ill, "east-3", lambda each: replace(each, lag=5_000))
+    assert waits(others) == "east-3 to be healthy before east-2 is defragmented"
+
+
+def test_what_to_do_about_a_wait_names_the_first_that_is_waited_for() -> None:
+    ill = full(ROOM, ROOM, FREE)
+    for name in ("east-1", "east-2"):
+        ill = with_member(ill, name, lambda each: replace(each, health=Health.SUSPECT))
+    silent = full(FREE, None, ROOM)
+    copies = full(FREE, ROOM, ROOM)
+    for name in ("east-2", "east-3"):
+        copies = with_member(copies, name, lambda each: replace(each, learner=True, lag=5_000))
+    for world, name in ((ill, "east-1"), (silent, "east-2"), (copies, "east-2")):
+        (wait,) = does(world).waiting
+        assert f"--replica {name}" in wait.then
+
+
+def test_a_member_is_defragmented_at_its_own_site() -> None:
+    truth = until(moving(3, 3), lambda now, _: len(now.voters) > 3)
+    (truth,) = runs_out(truth)
+    sites: dict[str, str] = {}
+    for _ in range(60):
+        for each in plan(observe(truth)).now:
+            if isinstance(each, Defragment):
+                sites[each.replica] = each.site
+        if not truth.full:
+            break
+        now = plan(observe(truth))
+        for each in now.now:
+            truth = apply(truth, each)
+        truth = truth if now.now else tick(truth)
+    assert {name.split("-")[0] for name in sites} == {"east", "west"}
+    assert all(name.startswith(site) for name, site in sites.items())
+
+
 def test_what_a_member_says_is_in_use_counts_no_more_once_history_is_forgotten() -> None:
     """It knows that as of its last write, and none come."""
     once = replace(NOTED, compacted=True, defragmented=("east-2", "east-3"))

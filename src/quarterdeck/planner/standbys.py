@@ -20,8 +20,7 @@ from quarterdeck.planner.space import has_no_room
 
 def standbys(world: World) -> tuple[Replica, ...]:
     """The standbys of the present epoch. One that a person promoted by hand counts in every quorum: it is none."""
-    found = world.memory.standbys
-    return tuple(each for each in found if (one := world.member(each.name)) is None or one.learner) if found else ()
+    return tuple(each for each in world.memory.standbys if (one := world.member(each.name)) is None or one.learner)
 
 
 def without_standbys(world: World) -> World:
@@ -66,7 +65,8 @@ def _must_go(world: World, record: Replica) -> bool:
     fact, member = world.replica(record.name), world.member(record.name)
     if record.started and fact.has_data is False:
         return True
-    if world.membership is not None and was_removed(world.membership, record):
+    assert world.membership is not None, "it is asked where the members are known"
+    if was_removed(world.membership, record):
         return True
     unlike = "" not in (record.storage_class, world.storage_class) and record.storage_class != world.storage_class
     if record.name in world.condemned or record.differs or unlike:
@@ -99,10 +99,12 @@ def _copies_amid_alarm(world: World, member: MemberFact) -> bool:
 
 
 def is_dead(world: World, record: Replica) -> bool:
-    """Whether a standby is dead as far as observed: neither this process nor the cluster hears of it."""
+    """Whether a standby is dead as far as observed: neither this process nor the cluster hears of it. Only where the
+    members are known.
+    """
     member = world.member(record.name)
     unheard = not record.listed if member is None else member.health is Health.DOWN
-    return world.membership is not None and unheard and world.replica(record.name).machine is not MachineState.UP
+    return unheard and world.replica(record.name).machine is not MachineState.UP
 
 
 def is_sick(world: World, record: Replica) -> bool:
@@ -115,10 +117,8 @@ def is_sick(world: World, record: Replica) -> bool:
 
 def ailing(world: World) -> tuple[str, ...]:
     """The dead and the sick standbys that may be replaced."""
-    if not (found := standbys(world)):
-        return ()
     others = world.memory.given_up.union(world.cordoned)
-    ill = (each for each in found if is_dead(world, each) or is_sick(world, each))
+    ill = (each for each in standbys(world) if is_dead(world, each) or is_sick(world, each))
     return tuple(each.name for each in ill if each.name not in others)
 
 

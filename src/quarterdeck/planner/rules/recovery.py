@@ -106,7 +106,7 @@ def withdraw(view: View) -> RuleOutcome:
     """
     world = view.world
     epoch = world.memory.epoch + 1
-    if world.membership is None or world.consent.epoch != epoch or world.consent.restore is not None:
+    if world.consent.epoch != epoch or world.consent.restore is not None:
         return RuleOutcome()
     step = WithdrawConsent(site="", why="a quorum answers, so no new epoch is needed", epoch=epoch)
     return RuleOutcome((step,))
@@ -123,12 +123,11 @@ def _noted(view: View, left: Survivors | None) -> NoteQuorum | None:
     """The time since which the quorum is lost is recorded as long as it is, where a decision needs it. Where no member
     answers, nothing follows.
     """
-    world, lost = view.world, left is not None and left.lost
-    known = world.memory.quorum_lost is not None
-    if left is not None and lost and not known and (world.consent.automatic or may_return(view, left)):
-        return NoteQuorum(site="", why="the remaining members cannot be a quorum", lost=True)
-    there = world.memory.seeding is not None if left is None else not lost
-    if known and (world.membership is not None or there):
+    world, known = view.world, view.world.memory.quorum_lost is not None
+    if left is not None and left.lost:
+        needed = not known and (world.consent.automatic or may_return(view, left))
+        return NoteQuorum(site="", why="the remaining members cannot be a quorum", lost=True) if needed else None
+    if known and (world.membership is not None or left is not None or world.memory.seeding is not None):
         return NoteQuorum(site="", why="enough members are there", lost=False)
     return None
 

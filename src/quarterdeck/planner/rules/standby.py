@@ -53,7 +53,7 @@ def _start(record: Replica, why: str) -> StartUnit:
 def leave(view: View) -> RuleOutcome:
     """A standby that is not wanted, or must be replaced, is removed at once: nothing counts on it."""
     world = view.whole
-    if not world.memory.standbys or set(raised(view.membership)) - {NOSPACE}:
+    if set(raised(view.membership)) - {NOSPACE}:
         return RuleOutcome()
     stays = kept(world)
     for record in standbys(world):
@@ -107,10 +107,10 @@ def _may_be_replaced(world: World) -> bool:
 
 
 def left_behind(view: View) -> tuple[str, ...]:
-    """What must still be removed when its machine is back."""
+    """What must still be removed when its machine is back. (It is no member any more: ``leave`` has removed it.)"""
     world = view.whole
     stays = kept(world)
-    gone = (each for each in standbys(world) if each is not stays and world.member(each.name) is None)
+    gone = (each for each in standbys(world) if each is not stays)
     silent = (each for each in gone if world.replica(each.name).machine is not MachineState.UP)
     return tuple(
         f"the standby {each.name} on machine {each.machine}, which does not answer"
@@ -141,10 +141,13 @@ def join(view: View) -> RuleOutcome:
 
 
 def _is_quiet(view: View) -> bool:
-    """Whether all replicas are in place, so that no other learner joins beside the standby."""
-    moving = view.quorum_site != view.heading or view.missing or view.resting is not None
+    """Whether all replicas are in place, so that no other learner joins beside the standby. Not where the members are
+    unknown: then no site is known to have the quorum.
+    """
+    if view.quorum_site != view.heading or view.missing or view.resting is not None:
+        return False
     leaving = any(view.member(each) is not None for each in view.unwanted)
-    return not moving and not leaving and all(map(view.is_healthy_voter, view.wanted))
+    return not leaving and all(map(view.is_healthy_voter, view.wanted))
 
 
 def _can_be_copied(view: View) -> bool:
@@ -158,7 +161,7 @@ def _place(view: View) -> RuleOutcome:
     world = view.whole
     assert world.standby is not None, "one is wanted"
     machine = machine_for(world, world.standby, taken(world))
-    if machine is None or machine.name in taken(world):
+    if machine is None:
         return RuleOutcome()
     step = PlaceReplica(
         site="",
@@ -210,7 +213,7 @@ def _stops(view: View, record: Replica) -> bool:
 def _rests(view: View, record: Replica) -> bool:
     """Whether its etcd stays stopped until it has its next revision."""
     revised = record.revision != view.revision and _behind(view, record)
-    return view.world.membership is not None and revised and _is_quiet(view) and _stops(view, record)
+    return revised and _is_quiet(view) and _stops(view, record)
 
 
 def _rolled(view: View, record: Replica) -> tuple[Step, ...]:
@@ -280,7 +283,7 @@ def report(world: World) -> MemberWord | None:
 def offer(world: World) -> str:
     """What a failover would continue with, in a sentence; "" where the plane cannot fail over."""
     word = report(world)
-    if word is None or world.membership is not None or world.memory.seeding is not None or can_return(world):
+    if word is None or world.membership is not None or can_return(world):
         return ""
     site = world.memory.replica(word.replica).site
     return (
@@ -293,7 +296,7 @@ def can_return(world: World) -> tuple[str, ...]:
     """The voters on machines that answer, with their data, where they are a quorum; () where they are none."""
     left = fates(without_standbys(world))
     alive = tuple(name for name, fate in left if fate is VoterFate.ALIVE)
-    return alive if left and len(alive) >= quorum(len(left)) else ()
+    return alive if len(alive) >= quorum(len(left)) else ()
 
 
 def _refuses(view: View) -> Wait | None:
