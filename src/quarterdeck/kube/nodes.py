@@ -4,72 +4,55 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Generic, TypeVar
-from urllib.parse import quote
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import Field
 
-from quarterdeck.errors import Unavailable
+from quarterdeck.kube.lists import ObjectPart, Page, items
 from quarterdeck.kube.port import Address, Objects
 from quarterdeck.pki.requests import Requested
 
 _NODES = "/api/v1/nodes"
 _PAGE = 200  # nodes list all their images: some tens of KiB each
 
-_Item = TypeVar("_Item", bound="_NodeDocument")
 
-
-class _NodeDocument(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-
-class _Meta(_NodeDocument):
+class _Meta(ObjectPart):
     name: str
     uid: str = ""
     created: datetime | None = Field(default=None, alias="creationTimestamp")
 
 
-class _List(_NodeDocument):
-    more: str = Field(default="", alias="continue")
-
-
-class _Page(_NodeDocument, Generic[_Item]):
-    metadata: _List = _List()
-    items: tuple[_Item, ...] = ()
-
-
-class NodeCondition(_NodeDocument):
+class NodeCondition(ObjectPart):
     """One of a node's conditions. ``status`` is True, False or Unknown."""
 
     type: str
     status: str
 
 
-class NodeAddress(_NodeDocument):
+class NodeAddress(ObjectPart):
     """An address or name of a node. ``type``: Hostname, or Internal or External with IP or DNS."""
 
     type: str
     address: str
 
 
-class _NodeInfo(_NodeDocument):
+class _NodeInfo(ObjectPart):
     version: str = Field(default="", alias="kubeletVersion")
 
 
-class _NodeStatus(_NodeDocument):
+class _NodeStatus(ObjectPart):
     conditions: tuple[NodeCondition, ...] = ()
     addresses: tuple[NodeAddress, ...] = ()
     info: _NodeInfo = Field(default=_NodeInfo(), alias="nodeInfo")
 
 
-class _NodeSpec(_NodeDocument):
+class _NodeSpec(ObjectPart):
     unschedulable: bool = False
 
 
-class Node(_NodeDocument):
+class Node(ObjectPart):
     """A node."""
 
     metadata: _Meta
@@ -88,7 +71,7 @@ class Node(_NodeDocument):
         return {"True": True, "False": False}.get(status)
 
 
-class TokenSecret(_NodeDocument):
+class TokenSecret(ObjectPart):
     """A Secret of type bootstrap.kubernetes.io/token."""
 
     metadata: _Meta
@@ -102,7 +85,7 @@ class TokenSecret(_NodeDocument):
             return ""
 
 
-class _RequestSpec(_NodeDocument):
+class _RequestSpec(ObjectPart):
     request: str
     signer: str = Field(alias="signerName")
     username: str = ""
@@ -110,11 +93,11 @@ class _RequestSpec(_NodeDocument):
     usages: tuple[str, ...] = ()
 
 
-class _RequestStatus(_NodeDocument):
+class _RequestStatus(ObjectPart):
     conditions: tuple[NodeCondition, ...] = ()
 
 
-class SigningRequest(_NodeDocument):
+class SigningRequest(ObjectPart):
     """A CertificateSigningRequest."""
 
     metadata: _Meta
@@ -137,13 +120,13 @@ class SigningRequest(_NodeDocument):
 
 async def nodes(kube: Objects, apiserver: Address) -> tuple[Node, ...]:
     """All nodes of a plane. Raises Unavailable."""
-    return tuple([each async for each in _all(kube, apiserver, f"{_NODES}?limit={_PAGE}", _Page[Node])])
+    return tuple([each async for each in items(kube, apiserver, f"{_NODES}?limit={_PAGE}", Page[Node])])
 
 
 async def token_secrets(kube: Objects, apiserver: Address) -> tuple[TokenSecret, ...]:
     """All bootstrap tokens of a plane. Raises Unavailable."""
     path = "/api/v1/namespaces/kube-system/secrets?fieldSelector=type%3Dbootstrap.kubernetes.io%2Ftoken"
-    return tuple([each async for each in _all(kube, apiserver, path, _Page[TokenSecret])])
+    return tuple([each async for each in items(kube, apiserver, path, Page[TokenSecret])])
 
 
 async def serving_requests(kube: Objects, apiserver: Address) -> tuple[SigningRequest, ...]:
@@ -152,26 +135,7 @@ async def serving_requests(kube: Objects, apiserver: Address) -> tuple[SigningRe
         "/apis/certificates.k8s.io/v1/certificatesigningrequests"
         "?fieldSelector=spec.signerName%3Dkubernetes.io%2Fkubelet-serving"
     )
-    return tuple([each async for each in _all(kube, apiserver, path, _Page[SigningRequest])])
-
-
-async def _all(kube: Objects, apiserver: Address, path: str, kind: type[_Page[_Item]]) -> AsyncIterator[_Item]:
-    """The items of all pages of a list."""
-    more = ""
-    while True:
-        page = _parsed(await kube.read(apiserver, path + (f"&continue={quote(more)}" if more else "")), path, kind)
-        for each in page.items:
-            yield each
-        more = page.metadata.more
-        if not more:
-            return
-
-
-def _parsed(answer: JsonValue, path: str, kind: type[_Page[_Item]]) -> _Page[_Item]:
-    try:
-        return kind.model_validate(answer if answer is not None else {})
-    except ValidationError:  # it may contain secrets
-        raise Unavailable(f"reading {path.partition('?')[0]}", "an apiserver's answer is not such a list") from None
+    return tuple([each async for each in items(kube, apiserver, path, Page[SigningRequest])])
 
 
 # Whether a kubelet gets the certificate that it requests, to serve logs and exec. Upstream approves none of these by
