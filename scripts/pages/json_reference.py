@@ -36,6 +36,7 @@ from quarterdeck.api.output.planes import (
     RecoveryResult,
     ReplicaRow,
     TokenRow,
+    UpgradeRow,
 )
 from quarterdeck.api.output.sites import (
     DrainResult,
@@ -76,6 +77,8 @@ OUTPUTS: Mapping[str, tuple[Printed, ...]] = {
     "plan": (Printed(StepsPlan), Printed(ChangePlan, when="-f")),
     "migrate": _CHANGE,
     "scale": _CHANGE,
+    "upgrade run": _CHANGE,
+    "upgrade plan": (Printed(UpgradeRow, many=True),),
     "replica list": (Printed(ReplicaRow, many=True),),
     "replica replace": _CHANGE,
     "replica cordon": _CHANGE,

@@ -14,7 +14,16 @@ from pydantic import JsonValue
 
 from fakes.kube_objects import FakeObjects
 from quarterdeck.errors import TimedOut, Unavailable
-from quarterdeck.kube.port import Address, ApiResource, Discovered, HealthAnswer, Meta, SeenLease, WriteTrial
+from quarterdeck.kube.port import (
+    Address,
+    ApiResource,
+    DeprecatedUse,
+    Discovered,
+    HealthAnswer,
+    Meta,
+    SeenLease,
+    WriteTrial,
+)
 
 #: How many changes of leases are told to who watches; seconds after which one that hangs is silent.
 _TOLD = 100
@@ -35,6 +44,7 @@ class FakeApiserver:
     works: bool = True
     silent: bool = False
     loaded: str | None = None
+    deprecated: tuple[DeprecatedUse, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -161,6 +171,10 @@ class FakeKube:
     async def loaded(self, apiserver: Address) -> str | None:
         """See the port."""
         return self._reach(apiserver).loaded
+
+    async def deprecated_uses(self, apiserver: Address) -> tuple[DeprecatedUse, ...]:
+        """See the port."""
+        return self._reach(apiserver).deprecated
 
     async def leads(self, controller: Address, lease: str) -> bool | None:
         """See the port."""

@@ -16,9 +16,11 @@ but who is dead in the eyes of its cluster too, or does not get well though it w
 the budget, and where another one can come; nothing is killed but what hangs, or lags; (19) no replica comes to a
 cordoned machine; (20) a volume is taken from no machine that answers, nor from a member that anybody counts on, keeps
 what is in it, stays in its zone, and is never open for writing on two machines; (21) controllers of two revisions that
-run one of them under two locks never run at the same time; (22) what only a person ends is named for a person as long
-as a quorum answers: a voter that belongs to no replica, an alarm CORRUPT, authentication (``explorer``); (23) a standby
-is a learner that runs nothing but etcd, is never promoted, has a machine for itself, and is in place in the end.
+run one of them under two locks never run at the same time, nor do programs of two versions that must not meet; (22)
+what only a person ends is named for a person as long as a quorum answers: a voter that belongs to no replica, an alarm
+CORRUPT, authentication (``explorer``); (23) a standby is a learner that runs nothing but etcd, is never promoted, has a
+machine for itself, and is in place in the end; (24) an apiserver of an older minor version is only started once all
+that is stored was read, and no apiserver has run since that stores what it cannot read.
 """
 
 from __future__ import annotations
@@ -731,18 +733,43 @@ def _may_stop_at_once(truth: FaultyTruth) -> bool:
 
 
 def _check_managers(truth: FaultyTruth) -> None:
-    """Two managers never run controllers under two locks."""
+    """Two managers never run controllers under two locks, nor do programs of versions that must not meet."""
+    upgraded = any(change.downgrade for _, _, change in truth.changes)
     running = {
         (name, shape)
         for name, replica in truth.replicas
         for component, shape in replica.shapes
-        if component.manages and component in replica.units and name in truth.members and truth.up(name)
+        if (component.manages or (upgraded and component == Component.APISERVER))
+        and component in replica.units
+        and name in truth.members
+        and truth.up(name)
     }
     for (one, its), (other, others) in combinations(sorted(running), 2):
         claim(
             one == other or frozenset((its, others)) not in truth.apart,
-            f"21: managers of {one} and {other} run as {its} and {others} have them",
+            f"21: programs of {one} and {other} run as {its} and {others} have them",
         )
+
+
+def unreadable(truth: FaultyTruth) -> frozenset[str]:
+    """The revisions of an older minor version that cannot read what apiservers that run now may store."""
+    running = {
+        dict(each.shapes).get(Component.APISERVER)
+        for name, each in truth.replicas
+        if each.runs(Component.APISERVER) and name in truth.members and truth.up(name)
+    }
+    return frozenset(
+        after
+        for before, after, change in truth.changes
+        if change.downgrade and before in running and frozenset((before, after)) in truth.apart
+    )
+
+
+def check_read(before: FaultyTruth, step: Step, unread: frozenset[str]) -> None:
+    """``unread``: the revisions that may not be able to read all that is stored."""
+    if isinstance(step, StartUnit | RestartUnit | ReviveUnit) and step.component == Component.APISERVER:
+        revision = before.memory.replica(step.replica).revision
+        claim(revision not in unread, f"24: {step.replica} starts as {revision}, and nobody has read what is stored")
 
 
 def _needed(truth: FaultyTruth) -> tuple[Component, ...]:

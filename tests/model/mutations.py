@@ -30,6 +30,7 @@ from model.searches import (
     STANDBY,
     STRANGE,
     TWINS,
+    UPGRADED,
     Search,
     sampled,
 )
@@ -44,6 +45,7 @@ from quarterdeck.model.steps.clusters import DecideBootstrap, NoteCreated, Relea
 from quarterdeck.model.steps.members import AddLearner, Defragment, Promote, RemoveMember, Swap
 from quarterdeck.model.steps.placement import ReleaseReplica
 from quarterdeck.model.steps.plan import Plan, Wait
+from quarterdeck.model.steps.stored import NoteUnchecked
 from quarterdeck.model.steps.traffic import SetRecord
 from quarterdeck.model.steps.units import AdoptRevision, RestartUnit, StartUnit, StopUnit
 from quarterdeck.model.world import MachineFact, World
@@ -869,6 +871,26 @@ def controllers_start_whatever_runs_elsewhere(patch: Patch) -> None:
     patch.setattr(View, "kept_from", lambda self, replica: ())
 
 
+def versions_skip_the_window_between(patch: Patch) -> None:
+    patch.setattr(revisions, "next_revision", lambda world: world.revision)
+    patch.setattr(World, "may_run_beside", lambda self, one, other: True)
+
+
+def older_programs_start_though_nothing_was_read(patch: Patch) -> None:
+    patch.setattr(revisions, "is_unchecked", lambda world, revision: False)
+    patch.setattr(rollout, "is_unchecked", lambda world, revision: False)
+
+
+def a_check_of_what_is_stored_counts_for_ever(patch: Patch) -> None:
+    real = rollout.check_stored
+
+    def checked(view: View) -> RuleOutcome:
+        found = real(view)
+        return RuleOutcome() if any(isinstance(each, NoteUnchecked) for each in found.steps) else found
+
+    _rule(patch, real, checked)
+
+
 def a_first_revision_is_never_given_up(patch: Patch) -> None:
     _rule(patch, rollout.reject, lambda view: RuleOutcome())
 
@@ -892,6 +914,9 @@ def nobody_is_told_of_authentication(patch: Patch) -> None:
 
 MUTATIONS = (
     Mutation(controllers_are_handed_on_at_once, 21, HANDED_ON),
+    Mutation(versions_skip_the_window_between, 21, UPGRADED[0]),
+    Mutation(older_programs_start_though_nothing_was_read, 24, UPGRADED[0]),
+    Mutation(a_check_of_what_is_stored_counts_for_ever, 24, UPGRADED[0]),
     Mutation(controllers_start_whatever_runs_elsewhere, 21, BACK_AT_ONCE),
     Mutation(who_is_dead_is_waited_for, 10, DIES),
     Mutation(the_budget_is_not_kept, 18, DIE_TWICE),

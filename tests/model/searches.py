@@ -38,20 +38,20 @@ OTHERWISE = "clients led otherwise"
 class Search:
     """``replicas`` at east, of which ``to`` (None: the plane is created, 0: deleted) are asked for at west.
     ``front``: the site of the fixed address that the plane is behind, if it has no name; ``kinds``: the classes of
-    faults that may happen (None: all); ``change``: all stays at east, ``to`` replicas of another revision are asked for
-    there, which this is what it takes; ``broken``: the program that exits repeatedly as that has it, or as the
-    first revision of a plane that is created has it, ``hangs``: the one that runs and is never ready; ``per_zone``: how
-    many machines a zone has; ``apart``: the revisions that keep events apart, ``cloud`` those that have a cloud
-    controller manager; ``handed``: its controllers must not run beside those of the former one, ``together``: all of
-    them may stop at once; ``roomy``: with it etcd has a larger quota, without which it lacks room; ``twins``: the sites
-    with two edges, ``floating``: whose addresses float, ``shared``: those of them that share one; ``direct``: the name
-    leads to apiservers themselves; ``promoted``: all stays at east, behind an address that leads to the only replica
-    itself;
-    ``mended``: whether what broke may be repaired; ``sample``: how much of it is searched (None: all); ``wish``: the
-    only thing that the user may want instead (None: anything).
-    ``healing``: the bounds of healing (None: there is none), ``still``: all stays at east and nothing is asked for,
-    ``there``: the machines of east then (none: two a zone); ``named``: the replicas of which a person wants others;
-    ``standby``: the site of the standby, which is in place when the search begins ("": none).
+    faults that may happen (None: all); ``change``: all stays at east, ``to`` replicas of another revision are asked
+    for there, which this is what it takes; ``broken``: the program that exits repeatedly as that has it, or as the
+    first revision of a plane that is created has it, ``hangs``: the one that runs and is never ready; ``per_zone``:
+    how many machines a zone has; ``apart``: the revisions that keep events apart, ``cloud`` those that have a cloud
+    controller manager; ``handed``: its controllers must not run beside those of the former one, ``together``: all
+    of them may stop at once; ``upgraded``: its programs are of a newer minor version; ``roomy``: with it etcd has a
+    larger quota, without which it lacks room; ``twins``: the sites with two edges, ``floating``: whose addresses
+    float, ``shared``: those of them that share one; ``direct``: the name leads to apiservers themselves;
+    ``promoted``: all stays at east, behind an address that leads to the only replica itself; ``mended``: whether
+    what broke may be repaired; ``sample``: how much of it is searched (None: all); ``wish``: the only thing that
+    the user may want instead (None: anything). ``healing``: the bounds of healing (None: there is none), ``still``:
+    all stays at east and nothing is asked for, ``there``: the machines of east then (none: two a zone); ``named``:
+    the replicas of which a person wants others; ``standby``: the site of the standby, which is in place when the
+    search begins ("": none).
     """
 
     replicas: int
@@ -71,6 +71,7 @@ class Search:
     cloud: frozenset[str] = frozenset()
     handed: bool = False
     together: bool = False
+    upgraded: bool = False
     roomy: bool = False
     twins: frozenset[str] = frozenset()
     floating: frozenset[str] = frozenset()
@@ -106,6 +107,7 @@ class Search:
         between += f", a cloud controller manager as {' and '.join(sorted(self.cloud))} has it" if self.cloud else ""
         between += ", with a larger quota" if self.roomy else ""
         between += f", handed on{' at once' * self.together}" if self.handed else ""
+        between += ", of a newer minor version" if self.upgraded else ""
         between += f", healed {self.healing.budget} times at most" if self.healing else ""
         between += f" on {' '.join(self.there)}" if self.there else ""
         between += "" if self.mended or not self.healing else ", for good"
@@ -166,6 +168,7 @@ class Search:
                     cloud=self.cloud,
                     handed=self.handed,
                     together=self.together,
+                    upgraded=self.upgraded,
                     direct=self.direct,
                     roomy=self.roomy,
                 )
@@ -195,6 +198,8 @@ class Search:
             case _ if self.change is not None:
                 back = Wish("to go back", wanted("east", self.replicas), FORMER)
                 stays = self.per_zone == 1 or self.broken or self.hangs
+                if self.upgraded:
+                    return back, Wish("to go on", wanted("east", self.replicas), NEW)
                 return (back,) if stays else (back, Wish("north", wanted("north", self.to)))
             case _:
                 return Wish("to go back", wanted("east", self.replicas)), Wish("north", wanted("north", self.to))
@@ -306,6 +311,21 @@ HANDED = (
     replace(HAND_OVER, broken=Component.CLOUD_CONTROLLER_MANAGER),
     *(often(replace(each, faults=1, wishes=1)) for each in (HAND_OVER, AT_ONCE)),
     often(replace(HAND_OVER, replicas=1, faults=1)),
+)
+
+
+#: The programs of Kubernetes.
+_KUBERNETES = _restarts(Component.APISERVER, Component.CONTROLLER_MANAGER, Component.SCHEDULER)
+UPGRADE = Search(replicas=3, to=3, change=_KUBERNETES, upgraded=True)
+#: Kubernetes goes to the next minor version by a revision between, and back: also after it arrived, amid another change
+#: of mind, and where the new version does not run.
+UPGRADED = (
+    replace(UPGRADE, wishes=3),
+    replace(UPGRADE, faults=1, data_loss=True),
+    replace(UPGRADE, broken=Component.APISERVER),
+    replace(UPGRADE, hangs=Component.APISERVER),
+    often(replace(UPGRADE, faults=1, wishes=2)),
+    *(often(replace(UPGRADE, replicas=1, to=1, wishes=2, faults=each)) for each in (0, 1)),
 )
 
 
@@ -642,6 +662,7 @@ SEARCHES = (
     Search(replicas=3, to=3, faults=1, data_loss=True, front="north"),
     Search(replicas=3, to=1, wishes=1, front="east"),
     *HANDED,
+    *UPGRADED,
     *HEALS,
     *HEALS_PROGRAMS,
     *HEALS_AMID,

@@ -9,7 +9,19 @@ from itertools import combinations
 from model.clients import Clients
 from model.faults import data_loss, faults, links, new_driver, repaired, retried, survivable, whole
 from model.faulty_truth import FaultyTruth
-from model.invariants import check_blind, check_calm, check_cut, check_plan, check_step, check_swap, claim, flat, names
+from model.invariants import (
+    check_blind,
+    check_calm,
+    check_cut,
+    check_plan,
+    check_read,
+    check_step,
+    check_swap,
+    claim,
+    flat,
+    names,
+    unreadable,
+)
 from model.kinds import ASKED_FOR, Fault, Kind
 from model.mixed_looks import mixed_looks
 from model.refusals import Refusal, check_held_back, ranked
@@ -28,6 +40,7 @@ from quarterdeck.model.steps.members import (
 )
 from quarterdeck.model.steps.placement import PlaceReplica
 from quarterdeck.model.steps.plan import Plan
+from quarterdeck.model.steps.stored import CheckStored
 from quarterdeck.model.steps.traffic import LeadTo, RemoveRecord, SetBackends, SetRecord
 from quarterdeck.model.world import Failing, World
 from quarterdeck.planner.claims import bare
@@ -78,7 +91,8 @@ class State:
     ``calm``: nothing but drivers has failed so far. ``swapping``: a driver died amid a swap that is not finished.
     ``late``: what a driver that was frozen just before it, and was replaced since, may still do at any moment.
     ``stamped``: the record carries the token of the driver that there is now. ``refused``: what is refused every time;
-    ``aside``: the step that was refused last, which the driver puts aside.
+    ``aside``: the step that was refused last, which the driver puts aside. ``unread``: the revisions of an older minor
+    version that may not be able to read all that is stored.
     """
 
     truth: FaultyTruth
@@ -91,6 +105,7 @@ class State:
     stamped: bool = True
     refused: Refusal | None = None
     aside: Step | None = None
+    unread: frozenset[str] = frozenset()
 
     def settled(self) -> State:
         """The same state in its normal form."""
@@ -116,7 +131,8 @@ class State:
         clients = self.clients.after(before, step, after)
         named = isinstance(step, NAMING)
         late = None if self.late is not None and _fences(step, self.late) else self.late
-        return replace(self, truth=after, clients=clients, late=late, stamped=self.stamped or named)
+        unread = self.unread - ({step.revision} if isinstance(step, CheckStored) else set()) | unreadable(after)
+        return replace(self, truth=after, clients=clients, late=late, stamped=self.stamped or named, unread=unread)
 
     def _ranked(self, step: Step | None) -> Step | None:
         return ranked(step, ranks(self.truth.replicas)) if step is not None else None
@@ -237,6 +253,7 @@ class Walker:
         after = apply(before, step)
         self.steps += 1
         check_step(before, step, after, state.clients, swapping=swapping)
+        check_read(before, step, state.unread)
         return state.after(before, step, after)
 
     def _swap(self, state: State, step: Swap) -> State:
@@ -277,7 +294,8 @@ class Walker:
         check_blind(before, state.late, after)
         clients = state.clients.after(before, state.late, after)
         stamped = state.stamped and not isinstance(state.late, SetRecord | LeadTo)
-        landed = replace(state, truth=after, clients=clients, late=None, calm=False, stamped=stamped)
+        unread = state.unread | unreadable(after)
+        landed = replace(state, truth=after, clients=clients, late=None, calm=False, stamped=stamped, unread=unread)
         yield Event(None, f"the late {names((state.late,))} lands", landed.settled())
 
     def failed(self, state: State, now: Round) -> Iterator[Event]:

@@ -156,15 +156,18 @@ def changing(
     cloud: frozenset[str] = frozenset(),
     handed: bool = False,
     together: bool = False,
+    upgraded: bool = False,
     direct: bool = False,
     roomy: bool = False,
 ) -> FaultyTruth:
     """A plane settled at east whose user has just asked for another revision there; ``broken``: a program that ends
     again and again as that has it, ``hangs``: one that runs and is never ready; ``apart``: the revisions that keep
     events apart, ``cloud`` those that have a cloud controller manager; ``handed``: controllers of the former must not
-    run beside those of the new one, ``together``: all of them may stop at once; ``roomy``: etcd has a larger
-    quota as the new one has it.
+    run beside those of the new one, ``together``: all of them may stop at once; ``upgraded``: the new one, and what is
+    between, have programs of a newer minor version, and none of the new one may run beside the former one; ``roomy``:
+    etcd has a larger quota as the new one has it.
     """
+    stops = (FORMER, BETWEEN, NEW) if handed or upgraded else (FORMER, NEW)
     sites = ("east",) if per_zone == 1 else SITES
     start = FaultyTruth(
         slots=wanted("east", replicas),
@@ -174,9 +177,12 @@ def changing(
         front=front,
         direct=direct,
         revision=FORMER,
-        via=(BETWEEN,) if handed else (),
-        apart=frozenset({frozenset({FORMER, NEW})}) if handed else frozenset(),
-        changes=tuple((*each, change) for each in permutations((FORMER, BETWEEN, NEW) if handed else (FORMER, NEW), 2)),
+        via=(BETWEEN,) if BETWEEN in stops else (),
+        apart=frozenset({frozenset({FORMER, NEW})}) if BETWEEN in stops else frozenset(),
+        changes=tuple(
+            (before, after, replace(change, downgrade=upgraded and after == FORMER))
+            for before, after in permutations(stops, 2)
+        ),
         programs=having(events=apart, cloud=cloud),
         roomy=frozenset({NEW}) if roomy else frozenset(),
         broken=frozenset({(NEW, broken)}) if broken is not None else frozenset(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -48,6 +48,7 @@ from quarterdeck.app.plane_watch import WatchedPlane
 from quarterdeck.app.site.sites import Sites, Used
 from quarterdeck.cli.commands import services
 from quarterdeck.engine.background.certificates import Decided
+from quarterdeck.engine.preflight.upgrades import UpgradeOption
 from quarterdeck.engine.status import Leader, Status
 from quarterdeck.engine.workspace import recorded
 from quarterdeck.engine.workspace.home import Home
@@ -262,7 +263,10 @@ def _changes(patch: pytest.MonkeyPatch) -> None:
     drain = Drain(site="east", machine="east-a1", planes=(Examined(kind=OperationType.REPLACE, wanted=wanted),))
     patch.setattr(Quarterdeck, "plan_drain", answer(drain))
     patch.setattr(Quarterdeck, "left_to_drain", answer(("other/east-9",)))
-    patch.setattr("quarterdeck.cli.commands.controllers.planned", _synchronous(planned))
+    for commands in ("controllers", "upgrades"):
+        patch.setattr(f"quarterdeck.cli.commands.{commands}.planned", _synchronous(planned))
+    option = UpgradeOption(version="v1.37.2", parts=("v1.37.2",), supported_until=date(2027, 10, 28), findings=())
+    patch.setattr(Quarterdeck, "upgrade_options", answer((option,)))
     removal = MemberRemoval(plane="demo", member=0x77, description="voter 77", voters=3, healthy=3)
     patch.setattr(EtcdCare, "plan_member_removal", answer(removal))
     patch.setattr(EtcdCare, "remove_member", nothing)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
-from pathlib import PurePosixPath
 from types import SimpleNamespace
 from typing import cast
 
@@ -30,7 +29,6 @@ from quarterdeck.engine.observation.observe import Observer
 from quarterdeck.kube.port import Address
 from quarterdeck.model.balancers import BalancerFact
 from quarterdeck.model.bounds import Settings
-from quarterdeck.model.components import NAMED
 from quarterdeck.model.membership import Health, MemberFact, Membership
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.seats import Slot
@@ -41,7 +39,7 @@ from quarterdeck.pki.issuance import create_plane_secrets
 from quarterdeck.sites.local.settings import LocalSiteSettings
 from quarterdeck.stores.lease import LeaseGuard
 from quarterdeck.stores.port import Store
-from support.components import having
+from support.components import having, programs_in
 from support.templates import declared_alone
 
 NAME = "alpha"
@@ -131,7 +129,7 @@ async def small_plane(
         dns=FakeDns(),
         revisions=declared_alone(cast("ControlPlane", resource)),
         secrets=secrets(),
-        programs={each: PurePosixPath(f"/programs/{each}") for each in NAMED},
+        programs=programs_in("/programs"),
         clock=lambda: 1_000.0,
         steady=lambda: 1_000.0,
         boot="boot-1",

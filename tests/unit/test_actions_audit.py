@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from pathlib import PurePosixPath
 
 import pytest
 from fakes.endpoint import FakeDns
@@ -12,6 +11,7 @@ from fakes.etcd_cluster import FakeCluster
 from fakes.kube import FakeKube
 from fakes.site import FakeSite
 from fakes.store import MemoryStore
+from support.components import programs_in
 from support.templates import declared_alone
 
 from quarterdeck.actions.audit import delete_audit_logs, forget_old_audit_logs
@@ -20,7 +20,7 @@ from quarterdeck.actions.volumes import audit_volumes, replica_settings
 from quarterdeck.api.controlplane import ControlPlaneStatus, new_control_plane
 from quarterdeck.api.plane.memory import memory_to_status
 from quarterdeck.components.ports import seat_at
-from quarterdeck.model.components import NAMED, Component
+from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.seats import Slot
 from quarterdeck.pki.issuance import create_plane_secrets
@@ -58,7 +58,7 @@ async def plane(site: FakeSite) -> Plane:
         dns=FakeDns(),
         revisions=declared_alone(resource),
         secrets=create_plane_secrets("demo", datetime.now(UTC)),
-        programs={each: PurePosixPath(f"/programs/{each}") for each in NAMED},
+        programs=programs_in("/programs"),
         clock=lambda: NOW,
         steady=lambda: NOW,
         boot="boot-1",

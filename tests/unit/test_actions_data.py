@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import pytest
 from fakes.site import FakeSite
 from fakes.site_machines import Behaviour
-from support.components import ALWAYS
+from support.components import ALWAYS, programs_in
 from support.golden import Golden
 
 from quarterdeck.actions.plane import Plane
@@ -23,7 +23,7 @@ from quarterdeck.engine.workspace import operations, recorded
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Requester
 from quarterdeck.errors import Unavailable
-from quarterdeck.model.components import NAMED, Component
+from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.seats import Slot
 from quarterdeck.model.steps.units import StartUnit
@@ -66,9 +66,8 @@ async def plane(tmp_path: Path, site: Site) -> AsyncIterator[Plane]:
     home = await Home.open(tmp_path / "home")
     await operations.create(home, new_control_plane("demo", site="east", replicas=1), Requester(name="a test"))
     async with AsyncExitStack() as stack:
-        programs = {each: PurePosixPath("/bin", each) for each in NAMED}
         resource = await recorded.existing(home.store, "demo")
-        opened = await home.plane(resource, stack, programs=programs)
+        opened = await home.plane(resource, stack, programs=programs_in("/bin"))
         opened.sites = {"east": site}
         yield opened
     await home.close()

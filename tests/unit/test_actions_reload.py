@@ -5,12 +5,11 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import PurePosixPath
 
 import pytest
 from fakes.kube import FakeKube
 from fakes.site import FakeSite
-from support.components import ALWAYS
+from support.components import ALWAYS, programs_in
 from support.golden import Golden
 from support.small_plane import SmallPlane, small_plane
 
@@ -24,7 +23,7 @@ from quarterdeck.engine.observation.observe_servers import ServersObserver
 from quarterdeck.engine.observation.observe_sites import SitesObserver
 from quarterdeck.errors import Unavailable
 from quarterdeck.kube.port import Address
-from quarterdeck.model.components import NAMED, Component
+from quarterdeck.model.components import Component
 from quarterdeck.model.steps.units import ReloadUnit, StartUnit
 from quarterdeck.model.units import UnitStatus
 from quarterdeck.pki.issuance import ReplicaNames, with_replica
@@ -61,7 +60,7 @@ async def small() -> SmallPlane:
     """A plane of one replica whose apiserver runs; another issuer is wanted."""
     made = await small_plane(replicas=1)
     plane = made.plane
-    plane.programs = {each: PurePosixPath("/bin") / each for each in NAMED}
+    plane.programs = programs_in("/bin", "v1.33.5")
     before = plane.revisions.template("")
     issuers = Authentication.model_validate({"jwt": [ISSUER]}, strict=False)
     after = before.model_copy(update={"authentication": issuers})
@@ -113,7 +112,7 @@ async def test_one_that_was_started_with_other_arguments_is_left_alone_and_remem
     small: SmallPlane, golden: Golden
 ) -> None:
     before = await status(small)
-    small.plane.programs = {each: PurePosixPath("/elsewhere") / each for each in NAMED}
+    small.plane.programs = programs_in("/elsewhere")
     with golden.raises(Unavailable):
         await carry_out(small.plane, STEP, small.world)
     assert await status(small) == before

@@ -23,6 +23,7 @@ from quarterdeck.api.operation import Goal, OperationSpec, OperationType
 from quarterdeck.api.plane import memory
 from quarterdeck.api.plane.endpoint import EndpointMode
 from quarterdeck.api.plane.memory import MemoryStatus, memory_from_status, memory_to_status
+from quarterdeck.api.plane.upgrade import UpgradeSettings, UpgradeWindow
 from quarterdeck.api.site import Site, default_sites
 from quarterdeck.errors import Conflict, InvalidInput
 from quarterdeck.model import memory as model_memory
@@ -200,7 +201,6 @@ def test_what_clients_hold_on_to_cannot_be_changed_by_applying(golden: Golden) -
 @pytest.mark.parametrize(
     "spec",
     [
-        {"kubernetesVersion": "v1.35.7"},
         {"etcd": {"version": "3.6.15"}},
         {"serviceCidr": "10.97.0.0/16"},
         {"endpoint": {"port": 7443}},
@@ -210,6 +210,15 @@ def test_what_cannot_be_changed_is_refused_and_says_why(spec: dict[str, object],
     stored = new_control_plane("a", site="east")
     with golden.raises(InvalidInput):
         applied_plane(stored, changed(stored, **spec))
+
+
+def test_the_window_of_a_version_stays_with_that_version() -> None:
+    final = new_control_plane("a", site="east").with_spec(upgrade=UpgradeSettings(window=UpgradeWindow.FINAL))
+    plain = new_control_plane("a", site="east")
+    assert applied_plane(final, changed(plain)).spec.upgrade == final.spec.upgrade
+    assert applied_plane(final, changed(plain, kubernetesVersion="v1.38.0")).spec.upgrade is None
+    raised = applied_plane(final, changed(plain, upgrade={"window": "raised"})).spec.upgrade
+    assert raised == UpgradeSettings()
 
 
 @pytest.mark.parametrize(

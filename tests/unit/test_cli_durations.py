@@ -80,6 +80,7 @@ def test_every_option_with_a_time_is_of_the_one_type() -> None:
         ("node token create", "--ttl"),
         ("pause", "--for"),
         ("probe", "--for"),
+        ("upgrade run", "--soak"),
         ("wait", "--timeout"),
     }
 

@@ -46,6 +46,8 @@ ARGUMENTS: dict[tuple[str, str], tuple[str, ...]] = {
     ("plan", "-f"): ("plane.yaml", "demo"),
     ("migrate", ""): ("demo", "--to", "west", "--yes"),
     ("scale", ""): ("demo", "--replicas", "5", "--yes"),
+    ("upgrade run", ""): ("demo", "--to", "1.37.2", "--yes"),
+    ("upgrade plan", ""): ("demo",),
     ("replica list", ""): ("demo",),
     ("replica replace", ""): ("demo", "--yes"),
     ("replica cordon", ""): ("demo", "east-1"),

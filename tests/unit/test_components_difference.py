@@ -16,6 +16,7 @@ from quarterdeck.api.controlplane import Certificates, ControlPlaneSpec, Encrypt
 from quarterdeck.api.plane.apiserver import Admission, AdmissionPlugin, Tracing
 from quarterdeck.api.plane.authentication import Authentication
 from quarterdeck.api.plane.controllers import CloudControllerManager, ControllerProgram, ControllerSetSpec
+from quarterdeck.api.plane.upgrade import UpgradeWindow
 from quarterdeck.api.revision import EventsTemplate, ReplicaTemplate
 from quarterdeck.app.words import needs
 from quarterdeck.components.controller.sets import at_rest
@@ -81,6 +82,7 @@ CHANGED: Mapping[str, ReplicaTemplate] = {
         )
     ),
     "tracing": template(tracing=Tracing(endpoint="collector.example:4317")),
+    "upgrade_window": template(upgrade_window=UpgradeWindow.EMULATING),
     "cloud_controller_manager": template(cloud_controller_manager=CLOUD),
     "controller_sets": template(controller_sets=at_rest([SET], "v1.36.3")),
     "certificates.generation": template(certificates=Certificates(generation=1)),

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import pytest
 from pydantic import SecretStr
+from support.components import programs_in
 from support.golden import Golden
 from support.resources import with_spec, with_status
 from support.small_plane import small_plane
@@ -32,7 +33,7 @@ from quarterdeck.engine.workspace.belongings import drop, secrets_of
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Requester
 from quarterdeck.errors import Corrupt, InvalidInput
-from quarterdeck.model.components import NAMED, Component
+from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory, Rejection, Replica
 from quarterdeck.model.seats import Slot
 from quarterdeck.model.steps.units import StartUnit
@@ -191,7 +192,7 @@ async def test_a_unit_is_rendered_from_its_replicas_own_revision_whatever_is_wan
     plane = (await small_plane()).plane
     first, second = template(), template(encryption=Encryption(secrets=False))
     plane.revisions = Revisions(goal="alpha-b", templates={"alpha-a": first, "alpha-b": second})
-    plane.programs = {each: PurePosixPath(f"/programs/{each}") for each in NAMED}
+    plane.programs = programs_in("/programs")
     site = Recording(plane.sites["east"])
     plane.sites = {"east": cast("SitePort", site)}
     stored = await plane.store.get(PlaneSecrets, plane.name)

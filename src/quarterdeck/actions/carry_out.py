@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quarterdeck.actions import clusters, healing, members, placement, traffic, units
+from quarterdeck.actions import clusters, healing, members, placement, stored, traffic, units
 from quarterdeck.actions.handlers import Detail, Handlers, Preparations
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import remember
@@ -15,6 +15,7 @@ HANDLERS: Handlers = {
     **clusters.HANDLERS,
     **healing.HANDLERS,
     **members.HANDLERS,
+    **stored.HANDLERS,
     **units.HANDLERS,
     **traffic.HANDLERS,
 }

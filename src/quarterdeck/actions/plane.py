@@ -54,7 +54,8 @@ class Plane:
     #: The present and wanted revisions of its replicas.
     revisions: Revisions
     secrets: SharedSecrets = field(repr=False)
-    programs: Mapping[Component, PurePosixPath]
+    #: The paths of the released programs, by program and version (``components.replica.program_version``).
+    programs: Mapping[tuple[Component, str], PurePosixPath]
     #: The wall clock in seconds, for what people read.
     clock: Callable[[], float]
     #: The clock of ``boot`` in seconds, which cannot be set, for waiting times (``quarterdeck.clocks``).

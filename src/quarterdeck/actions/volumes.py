@@ -6,6 +6,7 @@ from quarterdeck.actions.addresses import at_its_machines, seat_of
 from quarterdeck.actions.plane import Plane
 from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.components.ports import has_own_ports, load_balancer_port
+from quarterdeck.components.replica import program_version
 from quarterdeck.components.settings import ReplicaSettings
 from quarterdeck.errors import Conflict, NotFound, Unavailable
 from quarterdeck.model.clusters import CLUSTER, Cluster
@@ -105,8 +106,10 @@ async def replica_settings(plane: Plane, record: Replica, component: Component) 
 
 def _program(plane: Plane, record: Replica, component: Component) -> Program:
     """The program to run: one of the release, or the one that the replica's revision names."""
-    given = CATALOGUE[component].given
-    return given(plane.template_of(record)) if given is not None else Program(component, plane.programs[component])
+    given, template = CATALOGUE[component].given, plane.template_of(record)
+    if given is not None:
+        return given(template)
+    return Program(component, plane.programs[component, program_version(component, template)])
 
 
 async def _audit_volume_at(plane: Plane, record: Replica) -> Volume:

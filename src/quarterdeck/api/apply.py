@@ -10,7 +10,7 @@ from quarterdeck.errors import Conflict, InvalidInput
 
 _SERVICES = "Services that exist have addresses of it, and the certificates of apiservers name its first one"
 _CLIENTS = "clients have the endpoint in their kubeconfigs"
-_VERSIONS = "upgrades are not there yet"
+_VERSIONS = "upgrades of etcd are not there yet"
 
 
 def applied_plane(current: ControlPlane, wanted: ControlPlane) -> ControlPlane:
@@ -30,7 +30,6 @@ def applied_plane(current: ControlPlane, wanted: ControlPlane) -> ControlPlane:
             ("spec.endpoint.mode", _asked(before), _asked(after), _CLIENTS),
             ("spec.endpoint.port", before.endpoint.port, after.endpoint.port, _CLIENTS),
             ("spec.endpoint", current.host, wanted.host, _CLIENTS),
-            ("spec.kubernetesVersion", before.kubernetes_version, after.kubernetes_version, _VERSIONS),
             ("spec.etcd.version", before.etcd.version, after.etcd.version, _VERSIONS),
         )
         if old != new
@@ -51,7 +50,9 @@ def _asked(spec: ControlPlaneSpec) -> str:
 
 def _declared(before: ControlPlaneSpec, after: ControlPlaneSpec) -> ControlPlaneSpec:
     """The user's declaration. What commands have stored stays where the document does not mention it."""
-    kept = ("certificates", "replace_replicas", "new_epoch", "cordoned_replicas")
+    kept = ["certificates", "replace_replicas", "new_epoch", "cordoned_replicas"]
+    if before.kubernetes_version == after.kubernetes_version:
+        kept.append("upgrade")  # another version begins with the usual window
     return after.model_copy(update={name: getattr(before, name) for name in kept if name not in after.model_fields_set})
 
 

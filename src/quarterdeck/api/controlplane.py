@@ -23,6 +23,7 @@ from quarterdeck.api.plane.epochs import MOST_WITH_STANDBY, NewEpoch, StandbyPla
 from quarterdeck.api.plane.etcd import Etcd
 from quarterdeck.api.plane.memory import MemoryStatus
 from quarterdeck.api.plane.nodes import Nodes
+from quarterdeck.api.plane.upgrade import UpgradeSettings
 from quarterdeck.api.schema import NETWORK, ONCE, SOME_ONCE, label, named, refuse
 from quarterdeck.api.site import CordonedReplica
 from quarterdeck.api.values import (
@@ -189,6 +190,9 @@ class ControlPlaneSpec(Model):
 
     #: The version of Kubernetes.
     kubernetes_version: KubernetesVersion = DEFAULT_KUBERNETES_VERSION
+    #: How far the plane goes with that version; without it, it behaves as that version, and can go back to the former
+    #: minor version.
+    upgrade: UpgradeSettings | None = None
     #: The number of replicas.
     replicas: ReplicaCount = 3
     #: Where the replicas are.

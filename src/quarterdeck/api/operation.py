@@ -23,6 +23,7 @@ class OperationType(StrEnum):
     MIGRATE = "Migrate"
     FAILOVER = "Failover"
     SCALE = "Scale"
+    UPGRADE = "Upgrade"
     APPLY = "Apply"
     REPLACE = "Replace"
     ABORT = "Abort"
@@ -84,7 +85,7 @@ class OperationSpec(Model):
     @model_validator(mode="after")
     def _goals_fit_the_type(self) -> OperationSpec:
         problems: list[tuple[str, str]] = []
-        changing = {*MOVING, OperationType.SCALE, OperationType.REPLACE, OperationType.ABORT}
+        changing = {*MOVING, OperationType.SCALE, OperationType.UPGRADE, OperationType.REPLACE, OperationType.ABORT}
         if self.from_ is None and self.type in changing:
             problems.append(("from", f"required for {self.type.value}"))
         if self.to is None and self.type in {*changing, OperationType.CREATE}:

@@ -15,6 +15,7 @@ from quarterdeck.api.names import PLANE_NAME_MAX
 from quarterdeck.api.plane.apiserver import Admission, Tracing
 from quarterdeck.api.plane.authentication import Authentication
 from quarterdeck.api.plane.controllers import CloudControllerManager, ControllerSetSpec
+from quarterdeck.api.plane.upgrade import UpgradeWindow
 from quarterdeck.api.values import EtcdVersion, KubernetesVersion, StorageClassName
 
 #: Hexadecimal digits of the content's hash in a name.
@@ -82,6 +83,8 @@ class ReplicaTemplate(Model):
     authentication: Authentication | None = None
     admission: Admission | None = None
     tracing: Tracing | None = None
+    #: None: the usual one, in which the programs behave as their own version.
+    upgrade_window: UpgradeWindow | None = None
     cloud_controller_manager: CloudControllerManager | None = None
     controller_sets: tuple[ControllerSetTemplate, ...] | None = None
     node_bootstrap: Literal[True] | None = None

@@ -46,7 +46,9 @@ if TYPE_CHECKING:
         Replace,
         Request,
         Scale,
+        Upgrade,
     )
+    from quarterdeck.engine.preflight.upgrades import UpgradeOption
     from quarterdeck.engine.reconcile.manager import RESTARTED_BY
     from quarterdeck.engine.workspace.home_folder import home_folder, home_key, key_file
     from quarterdeck.engine.workspace.operations import Requester
@@ -98,6 +100,8 @@ __all__ = [
     "Survivor",
     "TokenFacts",
     "Unwatched",
+    "Upgrade",
+    "UpgradeOption",
     "Verdict",
     "Verification",
     "Watcher",
@@ -131,7 +135,9 @@ _PLACES = {
         "Replace",
         "Request",
         "Scale",
+        "Upgrade",
     ),
+    "engine.preflight.upgrades": ("UpgradeOption",),
     "app.face": (
         "Quarterdeck",
         "requester",

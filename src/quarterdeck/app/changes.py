@@ -36,15 +36,18 @@ from quarterdeck.engine.preflight.requests import (
     Replace,
     Request,
     Scale,
+    Upgrade,
 )
 from quarterdeck.engine.preflight.standby_site import examine_standby
+from quarterdeck.engine.preflight.upgrade_checks import upgrades
+from quarterdeck.engine.preflight.upgrades import examined_upgrade
 from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.workspace import operations, recorded
 from quarterdeck.engine.workspace.addons import findings
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Requester
 from quarterdeck.errors import InvalidInput, NotFound
-from quarterdeck.model.findings import enforce
+from quarterdeck.model.findings import Finding, enforce
 from quarterdeck.planner.simulated.dry_run import DryRun
 from quarterdeck.stores.port import amend
 
@@ -70,6 +73,8 @@ async def examined(home: Home, engine: Callable[[], Engine], request: Request) -
             return await examined_hand_over(engine(), request)
         case HandBack():
             return await examined_hand_back(engine, home.store, request)
+        case Upgrade():
+            return await examined_upgrade(engine(), request)
         case RenewCertificates(name):
             return await examined_renewal(engine(), name)
         case Abort():
@@ -91,7 +96,7 @@ async def _applied(engine: Engine, declared: ControlPlane) -> Examined:
         await require_in_reach(engine.home, current)  # the plane is observed
     await admit(engine, wanted, current=current)
     standby = await examine_standby(engine.home, wanted, current)
-    steps = await _moved(engine.home, current, wanted)
+    checked, steps = await _previewed(engine.home, current, wanted)
     differences = await compared(engine.home, current, wanted)
     contents, addons = await compared_addons(engine.home, current, wanted)
     return Examined(
@@ -101,21 +106,23 @@ async def _applied(engine: Engine, declared: ControlPlane) -> Examined:
         differences=differences,
         addons=addons,
         contents=contents,
-        findings=(*standby, *findings_of_versions(wanted), *warnings_of(wanted.spec), *findings(contents)),
+        findings=(*checked, *standby, *findings_of_versions(wanted), *warnings_of(wanted.spec), *findings(contents)),
         forecast=steps,
         needed=wanted.spec != current.spec or bool(differences) or bool(addons),
     )
 
 
-async def _moved(home: Home, current: ControlPlane, wanted: ControlPlane) -> DryRun | None:
-    """The forecast for a plane that a change of its spec moves; None for a plane that stays. Raises PreconditionFailed
-    for everything that its checks find.
+async def _previewed(
+    home: Home, current: ControlPlane, wanted: ControlPlane
+) -> tuple[tuple[Finding, ...], DryRun | None]:
+    """The findings about a plane that a change of its spec moves or upgrades, and the forecast; nothing for another
+    change. Raises PreconditionFailed for everything that the checks of a move find.
     """
-    if current.spec.placement.site == wanted.spec.placement.site:
-        return None
-    checked, steps = await preview(home, current, wanted)
-    enforce(checked, f"moving plane {wanted.metadata.name} to {wanted.spec.placement.site}")
-    return steps
+    if current.spec.placement.site != wanted.spec.placement.site:
+        checked, steps = await preview(home, current, wanted)
+        enforce(checked, f"moving plane {wanted.metadata.name} to {wanted.spec.placement.site}")
+        return (), steps
+    return await preview(home, current, wanted) if upgrades(current, wanted) else ((), None)
 
 
 async def _new(engine: Engine, declared: ControlPlane) -> Examined:

@@ -34,6 +34,7 @@ from quarterdeck.drivers.trials import LocalTrials
 from quarterdeck.engine.notices.watchers import Watcher
 from quarterdeck.engine.preflight.moves import foreseen
 from quarterdeck.engine.preflight.requests import Examined, Request
+from quarterdeck.engine.preflight.upgrades import UpgradeOption, upgrade_options
 from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.reconcile.keeper import Log
 from quarterdeck.engine.reconcile.trials import NoTrials, Trials
@@ -134,6 +135,10 @@ class Quarterdeck(Looks):
         """
         return await foreseen(self._engine(), name, to, replicas)
 
+    async def upgrade_options(self, name: str) -> tuple[UpgradeOption, ...]:
+        """The versions that a plane could go to, and what stands in the way. Raises as ``forecast`` does."""
+        return await upgrade_options(self._home, name)
+
     def logs(
         self, name: str, *, replica: str | None = None, component: Component | None = None, lines: int = 50
     ) -> AsyncIterator[Tail]:
@@ -225,8 +230,7 @@ class Quarterdeck(Looks):
     # reconciling
 
     async def carry_out(self, name: str, watchers: Sequence[Watcher] = (), *, wait: float = 12.0) -> None:
-        """Reconcile a plane from this process until it is up to date. Cancelling it releases the lease in good order;
-        nothing is lost.
+        """Reconcile a plane from this process until it is up to date. If cancelled, it releases the lease.
 
         ``watchers`` receive what happens. ``wait``: seconds to wait for another driver to end, or to die; a manager
         does not end (see ``follow`` and ``alone``). Raises Conflict that names it, Paused, and errors that no retry can

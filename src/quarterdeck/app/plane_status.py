@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from quarterdeck.api.base import instant
+from quarterdeck.api.controlplane import ControlPlaneSpec
 from quarterdeck.api.output.base import Message, messages
 from quarterdeck.api.output.status import (
     ClusterMember,
@@ -16,9 +17,13 @@ from quarterdeck.api.output.status import (
     PlaneBalancer,
     PlaneReplica,
     PlaneStatus,
+    PlaneUpgrade,
 )
 from quarterdeck.api.plane.backup import BackupStatus
+from quarterdeck.api.plane.upgrade import UpgradeSettings
 from quarterdeck.components.catalogue import CATALOGUE
+from quarterdeck.components.minors import dotted
+from quarterdeck.components.upgrade_windows import behaviour
 from quarterdeck.components.version_rules import flaws
 from quarterdeck.engine.notices.conditions import why_stalled
 from quarterdeck.engine.notices.events import warnings
@@ -44,6 +49,7 @@ def summary(status: Status) -> PlaneStatus:
         site=plane.spec.placement.site,
         replicas=plane.spec.replicas,
         kubernetes_version=plane.spec.kubernetes_version,
+        upgrade=_upgrade(plane.spec),
         endpoint=plane.host,
         healthy=status.plan.done and not world.unled and not any(each.alarms for each in world.memberships),
         paused=paused,
@@ -72,6 +78,11 @@ def summary(status: Status) -> PlaneStatus:
         members=tuple(_replicas(world)),
         load_balancers=tuple(map(_balancer, world.balancers)),
     )
+
+
+def _upgrade(spec: ControlPlaneSpec) -> PlaneUpgrade:
+    settings = spec.upgrade or UpgradeSettings()
+    return PlaneUpgrade(window=settings.window, behaves_as=dotted(behaviour(spec).emulated), to=settings.to)
 
 
 def _backup(stored: BackupStatus | None) -> PlaneBackup | None:

@@ -16,6 +16,7 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.site import Isolation
 from quarterdeck.app.drill.task import drill_tasks, drills_by
 from quarterdeck.app.pipes import Parent, PipedMetrics, attended
+from quarterdeck.app.upgrade_task import upgrade_task
 from quarterdeck.engine.background.tasks import ShortTurn
 from quarterdeck.engine.notices.troubles import MET, in_words
 from quarterdeck.engine.reconcile.drive import Engine
@@ -148,7 +149,7 @@ async def served(
         log=log,
         alive=alive,
         elsewhere=elsewhere,
-        background_tasks=lambda _: drill_tasks(drill),
+        background_tasks=lambda _: (*drill_tasks(drill), upgrade_task(engine)),
     )
     async with contextlib.AsyncExitStack() as stack:
         text: Callable[[], Awaitable[bytes]] = _nothing

@@ -28,6 +28,12 @@ PANELS = {
         "plan": Entry("planes", "Show the steps of a change and the quorum margin at each, and change nothing."),
         "migrate": Entry("moves", "Migrate a plane live to another site."),
         "scale": Entry("moves", "Change the number of replicas of a plane while it serves."),
+        "upgrade": Entry(
+            "upgrades",
+            "Upgrade a plane to another version of Kubernetes, and take that back ('upgrade NAME' is short for 'upgrade"
+            " run NAME').",
+            is_group=True,
+        ),
         "replica": Entry("replicas", "List, replace and cordon the replicas of a plane.", is_group=True),
         "certs": Entry("certs", "List and renew the certificates of a plane.", is_group=True),
         "controllers": Entry("controllers", "Move sets of controllers from one manager to another.", is_group=True),

@@ -57,7 +57,7 @@ def print_status(status: PlaneStatus, output: Output) -> None:
 
 def status_lines(status: PlaneStatus) -> list[str]:
     """The status of a plane as a whole, in lines with markup."""
-    lines = [f"[bold]{status.name}[/bold] at {status.site}: {health(status)}, Kubernetes {status.kubernetes_version}"]
+    lines = [f"[bold]{status.name}[/bold] at {status.site}: {health(status)}, Kubernetes {_version(status)}"]
     lines += [f"[yellow]warning:[/yellow] {escape(each.message)}" for each in status.warnings]
     if status.paused:
         until = status.paused_until.isoformat() if status.paused_until is not None else "it is resumed"
@@ -77,6 +77,13 @@ def status_lines(status: PlaneStatus) -> list[str]:
         lines.append(f"under way: {status.operation}, driven by {status.driver or 'nobody (see wait)'}")
     lines += map(_addon, status.addons)
     return [*lines, *map(escape, leading(status.leaders, status.leader_identities, status.controller_leases))]
+
+
+def _version(status: PlaneStatus) -> str:
+    """The version of Kubernetes and, where it is not the usual one, its window."""
+    upgrade = status.upgrade
+    words = {"emulating": f" (emulating {upgrade.behaves_as})", "final": " (final)"}.get(upgrade.window, "")
+    return f"{status.kubernetes_version}{words}" + (f", going on to {upgrade.to}" if upgrade.to else "")
 
 
 def _backup(stored: PlaneBackup) -> str:

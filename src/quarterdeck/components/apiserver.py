@@ -18,6 +18,7 @@ from quarterdeck.components.credentials import MASTERS, CertificateKind, Certifi
 from quarterdeck.components.record import ComponentSpec, Flags, Port, Stopping
 from quarterdeck.components.refusals import APISERVER_FLAGS, APISERVER_VALUES
 from quarterdeck.components.settings import CLUSTER_DOMAIN, Inputs
+from quarterdeck.components.upgrade_windows import behaviour, emulation_flags
 from quarterdeck.components.upstream_versions import authentication_api, has_mixed_version_proxy, tracing_api
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName
@@ -80,6 +81,7 @@ def apiserver_unit(inputs: Inputs, flags: Mapping[str, str]) -> UnitSpec:
         **_shutdown(),
         "allow-privileged": boolean(True),
         "service-cluster-ip-range": inputs.template.service_cidr,
+        **emulation_flags(Component.APISERVER, inputs.template),
         **_configured(inputs.template, folder),
     }
     extra = {**flags, **plugins(flags)}
@@ -180,7 +182,7 @@ def _clients(inputs: Inputs, folder: Folder) -> dict[str, str]:
     if inputs.template.etcd.events is not None:
         own = seat.advertised(PortName.EVENTS_CLIENT).url()
         flags["etcd-servers-overrides"] = f"/events#{own}"
-    if has_mixed_version_proxy(inputs.template.kubernetes_version):
+    if has_mixed_version_proxy(behaviour(inputs.template).emulated):
         flags["peer-ca-file"] = folder.file("ca.crt", secrets.kubernetes_ca.bundle)
     return flags
 
@@ -251,6 +253,7 @@ APISERVER = ComponentSpec(
     certificates=(_SERVING, _TO_ETCD, _TO_KUBELETS, _TO_AGGREGATED),
     made_from=(
         "kubernetesVersion",
+        "upgradeWindow",
         "etcd.events",
         "encryption",
         "audit.policy",

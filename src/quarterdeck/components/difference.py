@@ -16,6 +16,7 @@ from quarterdeck.api.names import shortened
 from quarterdeck.api.revision import Guard, ReplicaTemplate
 from quarterdeck.components.catalogue import CATALOGUE, programs_of
 from quarterdeck.components.controller.sets import changed_managers
+from quarterdeck.components.upgrade_windows import lowers
 from quarterdeck.components.upstream_versions import tells_what_it_loaded
 from quarterdeck.model.components import Component, ReplicaChange, ReplicaPrograms
 
@@ -58,6 +59,7 @@ _WRITTEN = {
     "audit.policy": "spec.audit.policyFile",
     "endpointName": "spec.endpoint.name",
     "nodeBootstrap": "spec.nodes.bootstrap",
+    "upgradeWindow": "spec.upgrade.window",
 }
 
 
@@ -137,6 +139,7 @@ def change(before: ReplicaTemplate, after: ReplicaTemplate) -> ReplicaChange:
     return ReplicaChange(
         exchange=any(each.needs is Need.EXCHANGE for each in found),
         restart=frozenset(restart),
+        downgrade=lowers(before, after),
         reload=reload
         - ReplicaPrograms(tuple(CATALOGUE)).with_dependents(restart),  # a restarted program reads all of its files
     )

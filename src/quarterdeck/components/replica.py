@@ -21,6 +21,7 @@ from quarterdeck.components.credentials import (
 from quarterdeck.components.ports import seat_at
 from quarterdeck.components.refusals import names_host_file, refuse_dangerous
 from quarterdeck.components.settings import ClusterState, InitialCluster, Inputs, ReplicaSettings
+from quarterdeck.model.clusters import CLUSTER
 from quarterdeck.model.components import Component
 from quarterdeck.model.units import UnitSpec
 
@@ -84,6 +85,11 @@ def sample_units(plane: str, template: ReplicaTemplate, *, portable: bool = Fals
     return {each: component_unit(each, inputs) for each in programs_of(template)}
 
 
+def program_version(component: Component, template: ReplicaTemplate) -> str:
+    """The version of the released program that replicas of a revision run."""
+    return template.etcd.version if component in CLUSTER else template.kubernetes_version
+
+
 #: The name of every plane that is tried: a configuration does not depend on its plane.
 NAME = "trial"
 #: The members of the etcd for events have the flags of the main cluster's, but for a number.
@@ -104,7 +110,6 @@ def configurations(template: ReplicaTemplate) -> Mapping[Component, str]:
     found: dict[Component, str] = {}
     for component, unit in trial_units(template).items():
         if component not in _SAME:
-            version = template.etcd.version if component == Component.ETCD else template.kubernetes_version
-            text = "\0".join((version, unit.digest, *unit.boot_argv))
+            text = "\0".join((program_version(component, template), unit.digest, *unit.boot_argv))
             found[component] = hashlib.sha256(text.encode()).hexdigest()
     return found

@@ -10,9 +10,9 @@ from itertools import combinations
 from quarterdeck.api.revision import EventsTemplate, ReplicaTemplate
 from quarterdeck.components.apiserver import authentication_hash, issuers
 from quarterdeck.components.catalogue import CATALOGUE, programs_of
-from quarterdeck.components.controller.sets import apart
 from quarterdeck.components.difference import change
 from quarterdeck.components.upstream_versions import tells_what_it_loaded
+from quarterdeck.components.ways import apart
 from quarterdeck.errors import Corrupt
 from quarterdeck.model.components import ReplicaChange, ReplicaPrograms
 
@@ -54,7 +54,7 @@ class Revisions:
 
     @cached_property
     def apart(self) -> frozenset[frozenset[str]]:
-        """The pairs of revisions whose controllers must not run at the same time."""
+        """The pairs of revisions that must not run at the same time."""
         pairs = combinations(sorted(self.templates), 2)
         return frozenset(frozenset(each) for each in pairs if apart(*(self.templates[name] for name in each)))
 

@@ -86,9 +86,11 @@ def tracing_api(kubernetes: str) -> str:
     return "apiserver.config.k8s.io/" + ("v1" if minor(kubernetes) >= (1, 34) else "v1beta1")
 
 
-def has_mixed_version_proxy(kubernetes: str) -> bool:
-    """Whether UnknownVersionInteroperabilityProxy is on by default; where it is off, its flags are refused."""
-    stage = KUBERNETES_GATES["UnknownVersionInteroperabilityProxy"].at(minor(kubernetes))
+def has_mixed_version_proxy(emulated: Minor) -> bool:
+    """Whether UnknownVersionInteroperabilityProxy is on by default in an apiserver that behaves as that minor version;
+    where it is off, its flags are refused.
+    """
+    stage = KUBERNETES_GATES["UnknownVersionInteroperabilityProxy"].at(emulated)
     return stage is not None and stage.on
 
 

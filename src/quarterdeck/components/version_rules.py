@@ -9,6 +9,7 @@ from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.components.feature_gates import gates_problem
 from quarterdeck.components.minors import ETCD, KUBERNETES, Minor, MinorRelease, dotted, flag_problem
 from quarterdeck.components.record import Flags
+from quarterdeck.components.upgrade_windows import behaviour
 from quarterdeck.components.upstream_versions import FEATURE_GATES, minor, patch
 from quarterdeck.model.components import Component
 
@@ -23,9 +24,9 @@ def illegal_flags(
     """Which of the users' flags the versions of a plane refuse, each with its path and the reason; without those that
     they refused ``before`` a change as well.
     """
-    kubernetes, known = minor(declared.kubernetes_version), illegal_flags(before) if before is not None else ()
+    how, known = behaviour(declared), illegal_flags(before) if before is not None else ()
     found = (
-        *problems(declared, binary=kubernetes, emulated=kubernetes),
+        *problems(declared, binary=how.binary, emulated=how.emulated),
         *etcd_problems(declared, minor(declared.etcd.version)),
     )
     return tuple(each for each in found if each not in known)

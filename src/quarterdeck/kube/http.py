@@ -27,7 +27,7 @@ from quarterdeck.kube.documents import (
     WatchEvent,
 )
 from quarterdeck.kube.http_objects import HttpObjects
-from quarterdeck.kube.port import Address, HealthAnswer, SeenLease, Witness, WriteTrial
+from quarterdeck.kube.port import Address, DeprecatedUse, HealthAnswer, SeenLease, Witness, WriteTrial
 from quarterdeck.pki.tls import client_context
 
 #: Deadlines in seconds: for health checks, which run several times a second, for all other calls, and for an idle
@@ -39,12 +39,27 @@ _DIAL_DEADLINE = 0.5
 _LOADED = re.compile(
     r'^apiserver_authentication_config_controller_last_config_info\{[^}]*\bhash="([^"]+)"[^}]*\} 1$', re.MULTILINE
 )
+_DEPRECATED = re.compile(r"^apiserver_requested_deprecated_apis\{([^}]*)\} 1$", re.MULTILINE)
+_LABEL = re.compile(r'(\w+)="([^"]*)"')
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 _JSON = "application/json"
 _EVERYBODY = "system:authenticated"
 _REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 _Document = TypeVar("_Document", bound=BaseModel)
+
+
+def _deprecated_use(labels: str) -> DeprecatedUse:
+    """The labels of a metric."""
+    found = dict(_LABEL.findall(labels))
+    major, _, minor = found.get("removed_release", "").partition(".")
+    return DeprecatedUse(
+        group=found.get("group", ""),
+        version=found.get("version", ""),
+        resource=found.get("resource", ""),
+        subresource=found.get("subresource", ""),
+        removed=(int(major), int(minor)) if major.isdigit() and minor.isdigit() else None,
+    )
 
 
 class HttpKube(HttpObjects):
@@ -117,6 +132,11 @@ class HttpKube(HttpObjects):
         answer = await self._call("GET", apiserver, "/metrics")
         found = _LOADED.search(answer.text)
         return found[1] if found is not None else None
+
+    async def deprecated_uses(self, apiserver: Address) -> tuple[DeprecatedUse, ...]:
+        """See the port. From its metric (kubernetes: apiserver_requested_deprecated_apis, stable)."""
+        answer = await self._call("GET", apiserver, "/metrics")
+        return tuple(map(_deprecated_use, _DEPRECATED.findall(answer.text)))
 
     async def leads(self, controller: Address, lease: str) -> bool | None:
         """See the port. From its metric (client-go: leader_election_master_status)."""

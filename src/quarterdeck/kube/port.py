@@ -194,6 +194,25 @@ class WriteTrial:
     late: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeprecatedUse:
+    """A deprecated API that clients have asked for. ``subresource``: "" for the resource itself; ``removed``: the minor
+    version of Kubernetes that no longer has it (None: not decided).
+    """
+
+    group: str
+    version: str
+    resource: str
+    subresource: str = ""
+    removed: tuple[int, int] | None = None
+
+    @property
+    def words(self) -> str:
+        """It as people write it: ``flowschemas.v1beta3.flowcontrol.apiserver.k8s.io``."""
+        path = f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+        return ".".join(filter(None, (path, self.version, self.group)))
+
+
 class Kube(Objects, Protocol):
     """The apiservers and controllers of one plane, and the objects of its API. Every call has its own deadline and
     never retries.
@@ -244,6 +263,10 @@ class Kube(Objects, Protocol):
         """The hash of the authentication file that the apiserver uses, as it reports it (``sha256:...``); None if it
         does not. Raises Unavailable.
         """
+        ...
+
+    async def deprecated_uses(self, apiserver: Address) -> tuple[DeprecatedUse, ...]:
+        """The deprecated APIs that clients have asked this apiserver for since it started. Raises Unavailable."""
         ...
 
     async def leads(self, controller: Address, lease: str) -> bool | None:

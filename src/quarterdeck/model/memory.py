@@ -187,6 +187,9 @@ class Memory:
     rejected: Rejection | None = None
     #: A revision has once run with all programs healthy; False: a new plane has none to go back to.
     proven: bool = True
+    #: The revision of an older minor version whose programs can read everything that etcd stores; "": none was checked
+    #: since a newer one was wanted.
+    readable: str = ""
     #: The previous, longer time to live of addresses.
     longer: Lifetime | None = None
     #: The events' cluster.

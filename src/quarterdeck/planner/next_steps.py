@@ -49,6 +49,11 @@ def within(seconds: float) -> str:
     return f"quarterdeck continues within {max(seconds, 0.0):.0f} s"
 
 
+def stored(world: World, revision: str) -> Wait:
+    """A check of the stored objects, which a quorum of etcd must answer."""
+    return Wait(f"a quorum, to check that revision {revision} can read all stored objects", quorum(world))
+
+
 def uncordon(world: World, replica: str) -> str:
     """The command that uncordons a replica."""
     return world.command("replica uncordon", replica)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
+from dataclasses import replace
 
 from quarterdeck.model.clusters import CLUSTER, MEMBER, Cluster
 from quarterdeck.model.components import Component, ReplicaChange
@@ -16,14 +17,37 @@ from quarterdeck.planner.space import needs_quota
 
 
 def wanted_revision(world: World) -> str:
-    """The revision that replicas must run now; or, if it was rejected, the one that most other replicas have."""
+    """The revision that replicas must run now: the one of ``heading``, or the one that most replicas have for as long
+    as it is not known that programs of an older version can read everything that is stored.
+    """
+    wanted = heading(world)
+    return _most(world, wanted) if is_unchecked(world, wanted) else wanted
+
+
+def is_unchecked(world: World, revision: str) -> bool:
+    """Whether a revision has programs of an older minor version than some replica has, and it is not known that they
+    can read everything that is stored. What is stored is checked while only versions run that store the same as they
+    do (``CheckStored``).
+    """
+    if world.memory.readable == revision:
+        return False
+    return any(world.change(record.revision, revision).downgrade for record in world.memory.replicas)
+
+
+def heading(world: World) -> str:
+    """The revision that replicas must get next; or, if it was rejected, the one that most other replicas have."""
     next_one = next_revision(world)
     rejected = world.memory.rejected
     back = world.settings.goes_back and world.memory.proven
     if rejected is None or rejected.revision != next_one or not back:
         return next_one
-    others = Counter(record.revision for record in world.memory.replicas if record.revision != next_one)
-    return min(others, key=lambda name: (-others[name], name), default=next_one)
+    return _most(world, next_one)
+
+
+def _most(world: World, other: str) -> str:
+    """The revision that most replicas have, apart from ``other``; that one if they have no other."""
+    others = Counter(record.revision for record in world.memory.replicas if record.revision != other)
+    return min(others, key=lambda name: (-others[name], name), default=other)
 
 
 def next_revision(world: World) -> str:
@@ -82,7 +106,7 @@ def as_it_is(change: ReplicaChange, fact: ReplicaFact, revision: str) -> Replica
     runs = all(fact.unit(each) in (UnitState.RUNNING, UnitState.UNKNOWN) for each in change.reload)
     if runs and revision not in fact.stuck:
         return change
-    return ReplicaChange(exchange=change.exchange, restart=change.restart | change.reload)
+    return replace(change, restart=change.restart | change.reload, reload=frozenset())
 
 
 def may_stop(world: World, record: Replica, stops: Collection[Component]) -> bool:

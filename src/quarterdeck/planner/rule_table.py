@@ -42,6 +42,7 @@ RULES: tuple[Rule, ...] = (
     Rule(ask=notes.note, despite=ALARMS),
     Rule(ask=traffic.relight, despite=ALARMS),
     Rule(ask=replica_programs.stop_frozen, despite=ALARMS),
+    Rule(ask=rollout.check_stored, members=EITHER, despite=ALARMS),
     Rule(ask=standby.leave, despite=ALARMS),
     Rule(ask=healing.heal),
     Rule(ask=standby.heal),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 from typing_extensions import override
 
 from quarterdeck.api.output.base import Instant, Message, NamedOutput, OutputModel
@@ -67,6 +69,26 @@ class CertificateRow(NamedOutput):
     @override
     def full_name(self) -> str:
         return "/".join(filter(None, ("certificate", self.replica, self.name)))
+
+
+class UpgradeRow(NamedOutput):
+    """A version of Kubernetes that a plane could go to."""
+
+    #: The version.
+    name: str
+    #: The versions on the way, one of each minor version between.
+    through: tuple[str, ...]
+    #: The last day of its support by the Kubernetes project; null where that is not known.
+    supported_until: date | None
+    #: Whether the upgrade can begin now.
+    possible: bool
+    #: What stands in the way, or should be known before.
+    findings: tuple[Message, ...]
+
+    @property
+    @override
+    def full_name(self) -> str:
+        return f"version/{self.name}"
 
 
 class DrillRow(NamedOutput):

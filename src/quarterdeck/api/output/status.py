@@ -110,6 +110,17 @@ class PlaneBackup(OutputModel):
     verified_at: Instant | None
 
 
+class PlaneUpgrade(OutputModel):
+    """How far a plane goes with its version of Kubernetes."""
+
+    #: Its window: `emulating`, `raised` or `final`.
+    window: str
+    #: The minor version that its programs behave as in that window.
+    behaves_as: str
+    #: The version at the end of an upgrade over several minor versions; null where there is none.
+    to: str | None
+
+
 class PlaneStatus(NamedOutput):
     """A plane, observed now."""
 
@@ -121,6 +132,8 @@ class PlaneStatus(NamedOutput):
     replicas: int
     #: The Kubernetes version that the spec asks for.
     kubernetes_version: str
+    #: How far the spec goes with that version.
+    upgrade: PlaneUpgrade
     #: The name or address that clients connect to.
     endpoint: str
     #: Whether nothing is left to do, all controllers are led, and etcd has raised no alarm.

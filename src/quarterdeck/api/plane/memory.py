@@ -225,6 +225,7 @@ class MemoryStatus(Model):
     unsettled: tuple[str, ...] = ()
     rejected: RejectionStatus | None = None
     proven: bool = True
+    readable: str = ""
     longer: LifetimeStatus | None = None
     events: ClusterStatus = ClusterStatus()
     full: FullStatus | None = None

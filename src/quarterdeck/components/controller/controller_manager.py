@@ -21,6 +21,7 @@ from quarterdeck.components.credentials import asking, serving
 from quarterdeck.components.record import ComponentSpec, Flags, Port, Stopping
 from quarterdeck.components.refusals import CONTROLLER_MANAGER_FLAGS, CONTROLLER_MANAGER_VALUES
 from quarterdeck.components.settings import Inputs
+from quarterdeck.components.upgrade_windows import emulation_flags
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName
 from quarterdeck.model.units import UnitSpec
@@ -52,6 +53,7 @@ def controller_manager_unit(inputs: Inputs, flags: Mapping[str, str]) -> UnitSpe
         **_signing(inputs, folder),
         "service-cluster-ip-range": template.service_cidr,
         "use-service-account-credentials": boolean(True),
+        **emulation_flags(component, template),
         **set_flags(template, ControllerProgram.KUBE, folder),
     }
     if template.cloud_controller_manager is not None:
@@ -103,6 +105,7 @@ CONTROLLER_MANAGER = ComponentSpec(
     certificates=(_SERVING, _CLIENT),
     made_from=(
         "kubernetesVersion",
+        "upgradeWindow",
         "extraArgs.kubeControllerManager",
         "cloudControllerManager",
         "controllerSets",

@@ -12,6 +12,7 @@ from quarterdeck.components.credentials import asking, serving
 from quarterdeck.components.record import ComponentSpec, Flags, Port
 from quarterdeck.components.refusals import SCHEDULER_FLAGS, TLS
 from quarterdeck.components.settings import Inputs
+from quarterdeck.components.upgrade_windows import emulation_flags
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName
 from quarterdeck.model.units import UnitSpec
@@ -26,7 +27,10 @@ _CLIENT = asking("kube-scheduler", "scheduler_client")
 def scheduler_unit(inputs: Inputs, flags: Mapping[str, str]) -> UnitSpec:
     """The unit of a scheduler. Raises InvalidInput for invalid extra arguments."""
     folder = Folder(inputs.replica.folders[Component.SCHEDULER])
-    owned = shared_flags(inputs, folder, port=PortName.SCHEDULER, client=_CLIENT, serving=_SERVING)
+    owned = {
+        **shared_flags(inputs, folder, port=PortName.SCHEDULER, client=_CLIENT, serving=_SERVING),
+        **emulation_flags(Component.SCHEDULER, inputs.template),
+    }
     arguments = Arguments(owned=owned, defaults=shared_defaults())
     return controller_unit(inputs, Component.SCHEDULER, arguments, flags, folder)
 
@@ -41,7 +45,7 @@ SCHEDULER = ComponentSpec(
     build=scheduler_unit,
     ports=(Port(name=PortName.SCHEDULER, number=10259),),
     certificates=(_SERVING, _CLIENT),
-    made_from=("kubernetesVersion", "extraArgs.kubeScheduler"),
+    made_from=("kubernetesVersion", "upgradeWindow", "extraArgs.kubeScheduler"),
     flags=Flags(
         of=Component.SCHEDULER,
         path="spec.extraArgs.kubeScheduler",

@@ -10,7 +10,6 @@ lock, no manager runs the set during the migration.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import product
 
 from quarterdeck.api.plane.controllers import ControllerProgram, ControllerSetSpec
 from quarterdeck.api.revision import ControllerSetTemplate, Guard, ReplicaTemplate
@@ -110,23 +109,24 @@ def _overlap(one: ReplicaTemplate, other: ReplicaTemplate, controller: str) -> b
     return any(all(pair) and pair[0] != pair[1] for pair in across - there)
 
 
-def way(start: ReplicaTemplate, goal: ReplicaTemplate) -> tuple[ReplicaTemplate, ...]:
-    """The intermediate revisions between two revisions, so that all controllers of each two neighbours may run at the
-    same time: empty where they may themselves. Sets migrate one after another: a manager has one migration lock.
-    """
-    stops = (start, *_between(start, goal), goal)
-    reached: dict[int, tuple[int, ...]] = {0: ()}
-    for here, there in product(range(len(stops)), repeat=2):
-        if here in reached and there > here and not apart(stops[here], stops[there]):
-            found = (*reached[here], there)
-            if there not in reached or len(found) < len(reached[there]):
-                reached[there] = found
-    return tuple(stops[each] for each in reached[len(stops) - 1][:-1])
+def with_sets_of(start: ReplicaTemplate, goal: ReplicaTemplate) -> ReplicaTemplate:
+    """The goal with the controller sets of ``start``, under locks that managers of the goal's version can hold."""
+    cloud = goal.cloud_controller_manager or start.cloud_controller_manager
+    kept = tuple(_held(each, goal.kubernetes_version) for each in start.controller_sets or ()) or None
+    return goal.model_copy(update={"controller_sets": kept, "cloud_controller_manager": cloud})
 
 
-def _between(start: ReplicaTemplate, goal: ReplicaTemplate) -> Iterator[ReplicaTemplate]:
-    """The goal, with one set after the other where it was, alone, then under its lock there, or nowhere, then under its
-    lock where it is to be.
+def _held(each: ControllerSetTemplate, kubernetes: str) -> ControllerSetTemplate:
+    guard = each.guard
+    return _as(
+        each, each.owner, guard if _has_locks(each.owner, kubernetes) or guard is not Guard.SET else Guard.MANAGER
+    )
+
+
+def stops(start: ReplicaTemplate, goal: ReplicaTemplate) -> Iterator[ReplicaTemplate]:
+    """Revisions by which sets migrate from where ``start`` has them to where the goal has them: the goal, with one set
+    after the other where it was, alone, then under its lock there, or nowhere, then under its lock where it is to be.
+    Sets migrate one after another: a manager has one migration lock.
     """
     gone = tuple(_gone(start, goal))
     sets = (*(goal.controller_sets or ()), *gone)

@@ -14,8 +14,10 @@ from quarterdeck.components.catalogue import CATALOGUE, flags_of
 from quarterdeck.components.refusals import refuse_dangerous, refuse_host_files, service_range_problem
 from quarterdeck.components.replica import check_extra_args
 from quarterdeck.components.version_rules import flaws, illegal_flags
+from quarterdeck.components.ways import way
 from quarterdeck.endpoint.dns.claims import CONSENT, stranger
 from quarterdeck.engine.controller_sets.declarations import admit_controllers
+from quarterdeck.engine.preflight.upgrade_checks import require_upgradable
 from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.reconcile.trials import require_start
 from quarterdeck.engine.workspace import operations, revisions
@@ -44,6 +46,8 @@ async def admit(engine: Engine, wanted: ControlPlane, *, current: ControlPlane |
     limits, ports in use, a storage class without its folder), and errors of the download.
     """
     Versions.parse(kubernetes=wanted.spec.kubernetes_version, etcd=wanted.spec.etcd.version)
+    if current is not None:
+        require_upgradable(current, wanted)
     site = await engine.home.site(wanted.spec.placement.site)
     _fits(wanted, site)
     _can_be_rendered(wanted, site, current)
@@ -113,11 +117,12 @@ async def _can_start(engine: Engine, wanted: ControlPlane, current: ControlPlane
     """Download the programs, and try those that would start with another configuration than now. Raises errors of the
     download, and InvalidInput.
     """
-    programs, _ = await engine.programs(wanted)
     store = engine.home.store
     after = await revisions.wanted_template(store, wanted)
     before = await revisions.wanted_template(store, current) if current is not None else None
-    await require_start(engine.trials, wanted.name, after, before, programs)
+    for each in (*(way(before, after) if before is not None else ()), after):
+        await require_start(engine.trials, wanted.name, each, before, await engine.programs_of(each))
+    await engine.name_server()
 
 
 def _fits(wanted: ControlPlane, site: Site) -> None:

@@ -18,6 +18,7 @@ from quarterdeck.engine.observation.data_comparison import same_data
 from quarterdeck.engine.observation.move import Move
 from quarterdeck.engine.preflight.room import free_disk, free_memory, host_files, host_limits, storage_class
 from quarterdeck.engine.preflight.site_checks import answer, clocks_of, incapable, unconnected
+from quarterdeck.engine.preflight.upgrade_checks import UPGRADING, upgrades
 from quarterdeck.engine.workspace.settings import balancer_ports, leads_to_apiservers
 from quarterdeck.errors import Unavailable
 from quarterdeck.etcd.facts import AlarmKind
@@ -367,4 +368,6 @@ def checks(move: Move) -> tuple[Check, ...]:
     """The checks for a change of a plane's replicas."""
     if move.elsewhere:
         return MOVING
+    if upgrades(move.plane.resource, move.wanted):
+        return (*COMING, *UPGRADING)
     return COMING if move.wanted.spec.replicas >= move.plane.resource.spec.replicas else GOING

@@ -90,6 +90,19 @@ class RenewCertificates:
 
 
 @dataclass(frozen=True, slots=True)
+class Upgrade:
+    """Another version of Kubernetes, in parts of which each is an operation. ``to``: the version (None: the next part
+    of the upgrade in progress); ``soak``: seconds to stay in each window before the manager goes on (None: nothing
+    follows by itself but the minor versions on the way); ``finish``: the final window of the present version.
+    """
+
+    name: str
+    to: str | None = None
+    soak: float | None = None
+    finish: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Abort:
     """The plane as it was before the operation in progress."""
 
@@ -103,7 +116,9 @@ class Delete:
     name: str
 
 
-Request = Create | Apply | Migrate | Scale | Replace | HandOver | HandBack | RenewCertificates | Abort | Delete
+Request = (
+    Create | Apply | Migrate | Scale | Upgrade | Replace | HandOver | HandBack | RenewCertificates | Abort | Delete
+)
 
 
 # The result of checking a request before anything is changed.
@@ -167,6 +182,8 @@ class Examined:
             case OperationType.SCALE:
                 to = f"{spec.replicas} replica{'s' if spec.replicas > 1 else ''}"
                 return f"scaling plane {self.name} to {to}", f"the scaling of {self.name} to {to}"
+            case OperationType.UPGRADE:
+                return f"upgrading plane {self.name}", f"the upgrade of {self.name} to {spec.kubernetes_version}"
             case OperationType.REPLACE:
                 return f"replacing replicas of plane {self.name}", f"the replacement of replicas of {self.name}"
             case _:

@@ -18,7 +18,9 @@ from quarterdeck.actions.status import remember, write_status
 from quarterdeck.actions.units import guard_members
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation, OperationPhase
+from quarterdeck.api.revision import ReplicaTemplate
 from quarterdeck.components.catalogue import CATALOGUE
+from quarterdeck.components.replica import program_version
 from quarterdeck.concurrency import together
 from quarterdeck.endpoint.port import OwnServer
 from quarterdeck.engine.background.addon_task import KEPT_PATIENCE, PATIENCE, AddonTask
@@ -109,13 +111,22 @@ class Engine:
     clocks: Clocks = field(default_factory=Clocks)
     processor: Callable[[], float] = time.process_time
 
-    async def programs(self, plane: ControlPlane) -> tuple[dict[Component, PurePosixPath], Path]:
-        """The programs of a plane's replicas, and CoreDNS; downloaded if they are missing."""
-        versions = Versions.parse(kubernetes=plane.spec.kubernetes_version, etcd=plane.spec.etcd.version)
+    async def programs(self, plane: ControlPlane) -> tuple[dict[tuple[Component, str], PurePosixPath], Path]:
+        """The programs of all revisions of a plane's replicas, by program and version, and CoreDNS; downloaded if they
+        are missing.
+        """
+        found: dict[tuple[Component, str], PurePosixPath] = {}
+        for template in (await revisions.known(self.home.store, plane, guess=True)).templates.values():
+            paths = await self.programs_of(template)
+            found |= {(each, program_version(each, template)): path for each, path in paths.items()}
+        return found, await self.name_server()
+
+    async def programs_of(self, template: ReplicaTemplate) -> Mapping[Component, PurePosixPath]:
+        """The programs of replicas of a revision; downloaded if they are missing."""
+        versions = Versions.parse(kubernetes=template.kubernetes_version, etcd=template.etcd.version)
         wanted = released()
-        paths = await self.upstream.ensure((*dict.fromkeys(wanted.values()), UpstreamProgram.COREDNS), versions)
-        found = {component: PurePosixPath(paths[program]) for component, program in wanted.items()}
-        return found, paths[UpstreamProgram.COREDNS]
+        paths = await self.upstream.ensure(tuple(dict.fromkeys(wanted.values())), versions)
+        return {component: PurePosixPath(paths[program]) for component, program in wanted.items()}
 
     async def name_server(self) -> Path:
         """CoreDNS; downloaded if it is missing."""

@@ -116,7 +116,7 @@ class Home:
         stack: AsyncExitStack,
         *,
         guard: LeaseGuard | None = None,
-        programs: Mapping[Component, PurePosixPath] | None = None,
+        programs: Mapping[tuple[Component, str], PurePosixPath] | None = None,
         dns_program: Path | None = None,
         revisions: Revisions | None = None,
     ) -> Plane:

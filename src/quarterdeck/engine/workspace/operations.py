@@ -29,6 +29,7 @@ from quarterdeck.api.plane.epochs import MOST_WITH_STANDBY
 from quarterdeck.api.plane.memory import MemoryStatus
 from quarterdeck.components.credentials import SharedSecrets
 from quarterdeck.components.ports import LAST_PLANE
+from quarterdeck.components.upgrade_path import stopped
 from quarterdeck.engine.notices.conditions import unseen
 from quarterdeck.engine.workspace import addons, belongings, recorded, revisions
 from quarterdeck.engine.workspace.belongings import make_room
@@ -116,9 +117,11 @@ def _in_a_cloud(goal: Goal) -> bool:
 
 
 def back(plane: ControlPlane, goal: Goal) -> ControlPlane:
-    """The plane with a goal, but with its present pause, cordoned replicas, and consent to a new epoch."""
+    """The plane with a goal, but with its present pause, cordoned replicas, and consent to a new epoch. No part of an
+    upgrade follows by itself any more.
+    """
     now = plane.spec
-    spec = goal.spec.model_copy(update={name: getattr(now, name) for name in _OF_NOW})
+    spec = stopped(goal.spec.model_copy(update={name: getattr(now, name) for name in _OF_NOW}))
     wanted = plane.with_status(revision=goal.revision, addon_manifests=goal.addon_manifests)
     return wanted.model_copy(update={"spec": spec})
 

@@ -12,7 +12,15 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.plan import Wait
-from quarterdeck.model.steps.units import AdoptRevision, NoteProven, NoteUnready, RejectRevision, ReloadUnit, StopUnit
+from quarterdeck.model.steps.stored import CheckStored, NoteUnchecked
+from quarterdeck.model.steps.units import (
+    AdoptRevision,
+    NoteProven,
+    NoteUnready,
+    RejectRevision,
+    ReloadUnit,
+    StopUnit,
+)
 from quarterdeck.model.units import IDLE
 from quarterdeck.model.world import World
 from quarterdeck.planner import next_steps
@@ -21,6 +29,8 @@ from quarterdeck.planner.members import all_raised, can_spare, serves, stray_vot
 from quarterdeck.planner.outcome import RuleOutcome
 from quarterdeck.planner.revisions import (
     ends_by_itself,
+    heading,
+    is_unchecked,
     may_stop,
     never_ready,
     next_revision,
@@ -132,6 +142,22 @@ def _stop_member(plane: View, record: Replica, component: Component) -> RuleOutc
     if step is None:
         return RuleOutcome(waiting=(next_steps.leader(view.world, f"another voter to lead instead of {record.name}"),))
     return RuleOutcome((step,))
+
+
+def check_stored(view: View) -> RuleOutcome:
+    """Before the first program of an older minor version runs, everything that etcd stores is checked: that version
+    must be able to read it. The check no longer counts once another revision is wanted.
+    """
+    world = view.world
+    wanted = heading(world)
+    if is_unchecked(world, wanted):
+        if world.membership is None:
+            return RuleOutcome(waiting=(next_steps.stored(world, wanted),))
+        why = "programs of an older minor version are to run"
+        return RuleOutcome((CheckStored(site="", why=why, revision=wanted),))
+    if world.memory.readable not in ("", wanted):
+        return RuleOutcome((NoteUnchecked(site="", why="another revision is wanted"),))
+    return RuleOutcome()
 
 
 def watch(view: View) -> RuleOutcome:

@@ -13,7 +13,7 @@ from typing import cast
 from quarterdeck.model.remember import remember
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.placement import AttachVolumes, PlaceReplica
-from quarterdeck.planner.simulated import clusters, healing, members, placement, traffic, units
+from quarterdeck.planner.simulated import clusters, healing, members, placement, stored, traffic, units
 from quarterdeck.planner.simulated.effects import Effects, RefusedError
 from quarterdeck.planner.simulated.guess import from_world
 from quarterdeck.planner.simulated.members import found
@@ -27,6 +27,7 @@ EFFECTS: Effects = {
     **clusters.EFFECTS,
     **healing.EFFECTS,
     **members.EFFECTS,
+    **stored.EFFECTS,
     **units.EFFECTS,
     **traffic.EFFECTS,
 }
