@@ -110,17 +110,11 @@ def _overlap(one: ReplicaTemplate, other: ReplicaTemplate, controller: str) -> b
 
 
 def with_sets_of(start: ReplicaTemplate, goal: ReplicaTemplate) -> ReplicaTemplate:
-    """The goal with the controller sets of ``start``, under locks that managers of the goal's version can hold."""
+    """The goal with all controller sets of both where ``start`` has them, under the main locks of their managers."""
+    every = (*(goal.controller_sets or ()), *_gone(start, goal))
+    kept = tuple(_as(each, _owner(start, each), Guard.MANAGER) for each in every) or None
     cloud = goal.cloud_controller_manager or start.cloud_controller_manager
-    kept = tuple(_held(each, goal.kubernetes_version) for each in start.controller_sets or ()) or None
     return goal.model_copy(update={"controller_sets": kept, "cloud_controller_manager": cloud})
-
-
-def _held(each: ControllerSetTemplate, kubernetes: str) -> ControllerSetTemplate:
-    guard = each.guard
-    return _as(
-        each, each.owner, guard if _has_locks(each.owner, kubernetes) or guard is not Guard.SET else Guard.MANAGER
-    )
 
 
 def stops(start: ReplicaTemplate, goal: ReplicaTemplate) -> Iterator[ReplicaTemplate]:
