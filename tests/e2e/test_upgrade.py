@@ -7,19 +7,20 @@ from pathlib import Path
 
 import pytest
 from support.client_view import watched
+from support.former_versions import former
 from support.plane_lab import PlaneLab, did
 
 from quarterdeck.api.operation import OperationPhase
 from quarterdeck.api.values import DEFAULT_KUBERNETES_VERSION
-from quarterdeck.components.minors import KUBERNETES, dotted
+from quarterdeck.components.minors import dotted
 from quarterdeck.components.upstream_versions import minor
+from quarterdeck.model.components import Component
 
 pytestmark = pytest.mark.timeout(900)
 
 NAME = "upgraded"
 NEWER = DEFAULT_KUBERNETES_VERSION.removeprefix("v")
-_BEFORE = (minor(NEWER)[0], minor(NEWER)[1] - 1)
-FORMER = f"{dotted(_BEFORE)}.{KUBERNETES[_BEFORE].newest}"
+FORMER = str(former(Component.APISERVER))
 PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 
 

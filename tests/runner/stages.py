@@ -107,7 +107,7 @@ STAGES = (
         "loadgroup",  # some modules have one replica, or lab, for all of their tests
         "tests/contract",
         programs=True,
-        labs=("support.prometheus_lab", "support.hosts_lab"),
+        labs=("support.former_versions", "support.prometheus_lab", "support.hosts_lab"),
     ),
     # No worker: Ctrl-C must reach the planes of tests.
     pytest_stage(
@@ -117,7 +117,7 @@ STAGES = (
         "0",
         "tests/e2e",
         programs=True,
-        labs=("support.nodes_lab",),
+        labs=("support.former_versions", "support.nodes_lab"),
     ),
     pytest_stage(
         "seeds",
