@@ -15,6 +15,7 @@ from random import Random
 from zlib import crc32
 
 from model.invariants import check_done
+from support.former_versions import former
 from support.resources import with_spec
 
 from loop.calls import Call
@@ -35,6 +36,7 @@ from quarterdeck.api.plane.controllers import CloudControllerManager
 from quarterdeck.api.plane.epochs import StandbyPlacement
 from quarterdeck.api.plane.etcd import Events
 from quarterdeck.api.plane.nodes import Nodes
+from quarterdeck.api.values import DEFAULT_KUBERNETES_VERSION
 from quarterdeck.engine.workspace import operations
 from quarterdeck.errors import NotFound, QuarterdeckError
 from quarterdeck.model.components import Component
@@ -48,6 +50,8 @@ NEXT_DRIVER = 1.0
 STANDS_STILL = 12.0
 
 
+#: How the units of the programs of Kubernetes are called in the end.
+_KUBERNETES = tuple(f"-{each}" for each in (Component.APISERVER, Component.CONTROLLER_MANAGER, Component.SCHEDULER))
 #: A flag of etcd.
 _FLAG = "snapshot-count"
 
@@ -60,8 +64,8 @@ class Ended(AssertionError):
 class Wish:
     """What the user asks for: replicas at a site, whose etcd has a flag set (``count``), whose apiservers trust this
     ``issuer``, other ones than there are now (``others``), whose events are kept in an etcd of their own (``apart``),
-    which have a cloud controller manager (``cloud``), with a standby at another site (``standby``); or (``site`` empty)
-    that the plane goes.
+    which have a cloud controller manager (``cloud``), with a standby at another site (``standby``), of the former minor
+    version of Kubernetes (``former``); or (``site`` empty) that the plane goes.
     """
 
     site: str = ""
@@ -72,12 +76,14 @@ class Wish:
     apart: bool = False
     cloud: bool = False
     standby: str = ""
+    former: bool = False
 
     def __str__(self) -> str:
         details = f"{' with a flag' if self.count else ''}{' with an issuer' if self.issuer else ''}"
         details += f"{', all others' if self.others else ''}{', events apart' if self.apart else ''}"
         details += ", with a cloud controller manager" if self.cloud else ""
         details += f", with a standby at {self.standby}" if self.standby else ""
+        details += ", of the former version" if self.former else ""
         return f"{self.replicas} at {self.site}{details}" if self.site else "no plane"
 
     def of(self, plane: ControlPlane) -> ControlPlane:
@@ -95,10 +101,19 @@ class Wish:
                         "replace_replicas": there,
                         "cloud_controller_manager": CLOUD if self.cloud else None,
                         "standby": _standby(self),
+                        "kubernetes_version": _version(self),
                     }
                 )
             }
         )
+
+
+#: What planes are upgraded from, and go back to.
+FORMER = former(Component.APISERVER)
+
+
+def _version(wish: Wish) -> str:
+    return f"v{FORMER}" if wish.former else DEFAULT_KUBERNETES_VERSION
 
 
 def _standby(wish: Wish) -> StandbyPlacement | None:
@@ -146,6 +161,7 @@ WEST1, WEST3 = Wish("west", 1), Wish("west", 3)
 
 EAST3_CLOUD = replace(EAST3, cloud=True)
 EAST3_BESIDE = replace(EAST3, standby="north")
+EAST3_FORMER = replace(EAST3, former=True)
 EAST3_APART, WEST3_APART = replace(EAST3, apart=True), replace(WEST3, apart=True)
 
 STORIES = (
@@ -168,6 +184,8 @@ STORIES = (
     Story("no cloud", EAST3_CLOUD, EAST3, EAST3_CLOUD),
     Story("a standby", EAST3, EAST3_BESIDE, EAST3),
     Story("3 to the standby", EAST3_BESIDE, Wish("north", 3, standby="east"), EAST3_BESIDE),
+    Story("an upgrade", EAST3_FORMER, EAST3, EAST3_FORMER),
+    Story("an upgrade back", EAST3, EAST3_FORMER, EAST3),
     Story("delete 1", EAST1, Wish()),
     Story("delete 3", EAST3, Wish()),
 )
@@ -361,6 +379,16 @@ class Life:
         self._check_issuers()
         self._check_events(specs)
         self._check_cloud(specs)
+        self._check_version(specs)
+
+    def _check_version(self, specs: list[UnitSpec]) -> None:
+        """Programs of Kubernetes are of the wanted version, and emulate no other one."""
+        wanted = _version(self.wishes[-1]).removeprefix("v")
+        ours = [spec for spec in specs if spec.name.endswith(_KUBERNETES)]
+        others = [spec.name for spec in ours if f"/{wanted}/" not in spec.argv[0]]
+        emulating = [spec.name for spec in ours if any(each.startswith("--emulated") for each in spec.argv)]
+        if others or emulating:
+            raise Ended(f"of other versions than {wanted}: {others}; emulating: {emulating}")
 
     def _check_cloud(self, specs: list[UnitSpec]) -> None:
         """Replicas have a cloud controller manager exactly where that is wanted, and else nothing is left of one."""
@@ -458,6 +486,7 @@ def new_plane(wish: Wish) -> ControlPlane:
     etcd = plane.spec.etcd.model_copy(update={"events": Events(separate=wish.apart)})
     changes = {"endpoint": endpoint, "etcd": etcd, "nodes": Nodes(bootstrap=False)}  # add-ons are no part of most
     changes |= {"backup": BackupSettings(enabled=False)}  # the recorder writes files and has threads
+    changes |= {"kubernetes_version": _version(wish)}
     changes |= {"cloud_controller_manager": CLOUD if wish.cloud else None, "standby": _standby(wish)}
     return with_spec(plane, **changes)
 

@@ -49,7 +49,7 @@ from quarterdeck.model.world import World
 from quarterdeck.planner.simulated.parts import edge
 from quarterdeck.stores.lease import LeaseGuard
 from quarterdeck.stores.port import Lease
-from quarterdeck.upstream.catalog import UpstreamProgram
+from quarterdeck.upstream.catalog import UpstreamProgram, Versions
 
 #: Calls of etcd that need a leader.
 _LED = frozenset(["members", "add_learner", "promote", "remove", "move_leader", "alarms"])
@@ -340,8 +340,8 @@ class Session(Unwatched):
 class Programs:
     """The upstream programs, which nobody runs here."""
 
-    async def ensure(self, programs: tuple[UpstreamProgram, ...], versions: object) -> dict[UpstreamProgram, Path]:
-        return {program: Path("/programs") / program.value for program in programs}
+    async def ensure(self, programs: tuple[UpstreamProgram, ...], versions: Versions) -> dict[UpstreamProgram, Path]:
+        return {each: Path("/programs") / str(versions.of(each.project)) / each.value for each in programs}
 
 
 @dataclass(kw_only=True)
