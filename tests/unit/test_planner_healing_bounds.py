@@ -111,3 +111,26 @@ def test_one_that_is_condemned_is_pardoned_when_it_is_well_and_has_its_data() ->
         assert "Pardon east-2" not in heals(ill)
         lags = with_member(world, "east-2", lambda each: replace(each, lag=5_000))
         assert ("Pardon east-2" in heals(lags)) == (program != Component.ETCD)
+
+
+def dark(world: World, *machines: str) -> World:
+    """More machines are off: they have no replicas."""
+    found = (replace(each, state=MachineState.DOWN) if each.name in machines else each for each in world.machines)
+    return replace(world, machines=tuple(found))
+
+
+def test_where_half_of_the_machines_of_its_site_are_off_a_dead_replica_is_condemned_later() -> None:
+    early, late = (dead(plane(), "east-2", seconds=seconds) for seconds in (59.9, 60.0))
+    assert heals(dark(early, "east-c2")) == ["Condemn east-2"], "two of six are less than half"
+    assert heals(dark(early, "east-a2", "east-c2")) == []
+    assert heals(dark(late, "east-a2", "east-c2")) == ["Condemn east-2"]
+    elsewhere = tuple(replace(each, name=f"west-{each.name}", site="west") for each in early.machines)
+    away = replace(early, machines=(*early.machines, *elsewhere))
+    assert heals(dark(away, *(each.name for each in elsewhere))) == ["Condemn east-2"]
+
+
+def test_one_dead_machine_of_two_is_no_half_of_its_site() -> None:
+    world = dead(plane(), "east-2", seconds=5.0)
+    assert heals(replace(world, machines=tuple(each for each in world.machines if "-b" in each.name))) == [
+        "Condemn east-2"
+    ]
