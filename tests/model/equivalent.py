@@ -69,6 +69,11 @@ EQUIVALENT: dict[str, str] = {
     "standby.heal: member is not None and member.health is not Health.DOWN => member.health is not Health.DOWN": (
         "only a member is sick (``standbys.is_sick``)"
     ),
+    # --- notes ------------------------------------------------------------------------------------------------------
+    "notes.note: world.front or '' => world.front": "only a plane with a front has a fixed address (``World.fixed``)",
+    "notes._members: for member in membership.members if member.replica => for member in membership.members": (
+        "a member without a replica is stored under no name, which no replica has"
+    ),
     # --- recovery ---------------------------------------------------------------------------------------------------
     "recovery.fence: not world.memory.is_former(record) or not view.reachable(record) => "
     "not world.memory.is_former(record)": "no unit is known of a machine that does not answer",

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from model.faulty_truth import FaultyTruth
 from model.stories import doing, planned, step_words, until, whats, with_fact, with_memory, with_unit
-from model.worlds import empty, moving, settled
+from model.worlds import empty, moving, settled, wanted
 from support.golden import Golden
 from support.new_epoch import member_word
 
@@ -268,6 +268,17 @@ def test_the_data_is_waited_for_on_the_machine_of_the_survivor(golden: Golden) -
     assert not planned(world, RestoreMember).steps
     golden(*(each for each in whats(plan(world)) if "data" in each))
     assert any("east-1" in each for each in whats(plan(world)))
+
+
+def test_no_member_of_the_epoch_before_is_started_beside_the_founder() -> None:
+    world = replace(seeding(lost(7), founder="east-9"), slots=wanted("east", 1))
+    seed = world.memory.seed
+    assert seed is not None
+    world = with_memory(world, seed=replace(seed, restored=True))
+    for component in world.programs.every:
+        world = with_unit(world, "east-1", component, UnitState.STOPPED)
+    world = with_fact(world, "east-9", lambda fact: replace(fact, has_data=True))
+    assert of(world) == ["StartUnit etcd of east-9"]
 
 
 def test_the_next_survivor_takes_the_place_of_one_that_died_before_it_was_copied() -> None:
