@@ -22,6 +22,7 @@ from quarterdeck.api.documents import dump_json, dump_yaml, load
 from quarterdeck.api.operation import Goal, OperationSpec, OperationType
 from quarterdeck.api.plane import memory
 from quarterdeck.api.plane.endpoint import EndpointMode
+from quarterdeck.api.plane.etcd import Etcd
 from quarterdeck.api.plane.memory import MemoryStatus, memory_from_status, memory_to_status
 from quarterdeck.api.plane.upgrade import UpgradeSettings, UpgradeWindow
 from quarterdeck.api.site import Site, default_sites
@@ -210,6 +211,17 @@ def test_what_cannot_be_changed_is_refused_and_says_why(spec: dict[str, object],
     stored = new_control_plane("a", site="east")
     with golden.raises(InvalidInput):
         applied_plane(stored, changed(stored, **spec))
+
+
+def test_versions_that_a_document_does_not_name_stay_as_they_are() -> None:
+    stored = new_control_plane("a", site="east").with_spec(
+        kubernetes_version="v1.35.1", etcd=Etcd(version="3.6.12"), upgrade=UpgradeSettings(window=UpgradeWindow.FINAL)
+    )
+    document = {"metadata": {"name": "a"}, "spec": {"placement": {"site": "east"}, "etcd": {"quotaBytes": 2**32}}}
+    applied = applied_plane(stored, ControlPlane.model_validate(document)).spec
+    assert (applied.kubernetes_version, applied.etcd.version) == ("v1.35.1", "3.6.12")
+    assert applied.upgrade == stored.spec.upgrade
+    assert applied.etcd.quota_bytes == 2**32
 
 
 def test_the_window_of_a_version_stays_with_that_version() -> None:

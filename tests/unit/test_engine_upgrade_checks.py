@@ -9,12 +9,15 @@ from typing import cast
 import pytest
 from support.golden import Golden
 from support.small_plane import SmallPlane, small_plane
+from support.stored_values import protobuf
+from support.templates import template
 
 from quarterdeck.actions.addresses import apiserver_address
 from quarterdeck.api.controlplane import ControlPlane, ExtraArgs
 from quarterdeck.api.plane.backup import BackupSettings, BackupStatus
 from quarterdeck.api.plane.etcd import Etcd
 from quarterdeck.api.plane.upgrade import UpgradeSettings, UpgradeWindow
+from quarterdeck.components.template import Revisions
 from quarterdeck.engine.observation.move import Move
 from quarterdeck.engine.preflight.preconditions import checks
 from quarterdeck.engine.preflight.site_checks import answer
@@ -26,6 +29,7 @@ from quarterdeck.engine.preflight.upgrade_checks import (
     kubelets,
     removed_apis,
     require_upgradable,
+    stored,
     webhooks,
 )
 from quarterdeck.errors import InvalidInput, PreconditionFailed
@@ -137,6 +141,24 @@ async def test_definitions_that_lost_a_stored_version_are_named(small: SmallPlan
     found = await answer(custom_resources, move(small))
     assert found.verdict is Verdict.REFUSE
     golden(told(found))
+
+
+async def test_what_an_older_version_cannot_read_is_refused_before_anything_is_changed(
+    small: SmallPlane, golden: Golden
+) -> None:
+    plane = small.plane
+    plane.resource = at(plane.resource, "v1.37.2")
+    goal = template(kubernetes_version="v1.37.2")
+    plane.revisions = Revisions(goal="", templates={"": goal})
+    small.cluster.put(b"/registry/pods/default/one", protobuf("v1", "Pod", b""))
+    back = move(small, "v1.36.3")
+    golden(told(await answer(stored, back)))
+    newer = protobuf("storagemigration.k8s.io/v1", "StorageVersionMigration", b"")
+    small.cluster.put(b"/registry/storageversionmigrations/one", newer)
+    found = await answer(stored, back)
+    assert found.verdict is Verdict.REFUSE
+    golden(told(found))
+    assert (await answer(stored, move(small, "v1.37.3"))).verdict is Verdict.OK
 
 
 async def test_what_backups_lack_is_said(small: SmallPlane, golden: Golden) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from quarterdeck.actions.addresses import client_urls
 from quarterdeck.actions.handlers import Detail, Handlers
@@ -19,24 +20,46 @@ from quarterdeck.model.world import World
 _SHOWN = 5
 
 
-async def check_stored(plane: Plane, step: CheckStored, _: World) -> Detail:
-    """Read the type of every stored value, in all clusters. Raises PreconditionFailed where programs of the revision
-    cannot read what the present ones can, or where that is unknown; Unavailable where etcd does not answer.
+@dataclass(frozen=True, slots=True)
+class StoredObjects:
+    """How many objects etcd stores, and how many of them a minor version cannot read, or may not be able to; ``named``:
+    some of these, in words.
     """
-    version = _minor(plane, step.revision)
+
+    number: int
+    lost: int
+    named: str
+
+
+async def stored_objects(plane: Plane, version: Minor) -> StoredObjects:
+    """What a minor version could read of all that etcd stores now, in all clusters. What the present programs cannot
+    read either does not count. Raises Unavailable where etcd does not answer.
+    """
     now = max(_minor(plane, record.revision) for record in plane.memory.replicas)
-    counted = 0
+    number, unreadable, named = 0, 0, list[str]()
     for cluster in plane.memory.clusters:
         found = await census(plane.etcd, client_urls(plane, cluster), plane.secrets.encryption_keys)
-        if (left := lost(found, version, now)).number:
-            raise PreconditionFailed(
-                f"going back to Kubernetes {dotted(version)}",
-                f"stored objects that it cannot read: {left.number:,}; {'; '.join(_named(left))}",
-                f"delete them, or store them in a version that {dotted(version)} has, or stay at the newer version:"
-                f" see 'abort {plane.name}'",
-            )
-        counted += sum(each.number for each in found.types)
-    return {"storedObjects": counted}
+        left = lost(found, version, now)
+        number, unreadable = number + found.number, unreadable + left.number
+        named += _named(left)
+    more = [f"and {len(named) - _SHOWN} more types"] if len(named) > _SHOWN else []
+    return StoredObjects(number, unreadable, "; ".join((*named[:_SHOWN], *more)))
+
+
+async def check_stored(plane: Plane, step: CheckStored, _: World) -> Detail:
+    """Raises PreconditionFailed where programs of the revision cannot read what the present ones can, or where that is
+    unknown; and what ``stored_objects`` does.
+    """
+    version = _minor(plane, step.revision)
+    found = await stored_objects(plane, version)
+    if found.lost:
+        raise PreconditionFailed(
+            f"going back to Kubernetes {dotted(version)}",
+            f"stored objects that it cannot read: {found.lost:,}; {found.named}",
+            f"delete them, or store them in a version that {dotted(version)} has, or stay at the newer version:"
+            f" see 'abort {plane.name}'",
+        )
+    return {"storedObjects": found.number}
 
 
 def _minor(plane: Plane, revision: str) -> Minor:
@@ -45,11 +68,10 @@ def _minor(plane: Plane, revision: str) -> Minor:
 
 def _named(left: Undecodable) -> Iterator[str]:
     """The types that cannot be read, each with one of its objects."""
-    named = [f"{each.number:,} {each.resource} as {each.type}, such as {each.examples[0]}" for each in left.types]
-    named += [f"{each.number:,} that are {each.why}, such as {each.examples[0]}" for each in left.unreadable]
-    yield from named[:_SHOWN]
-    if len(named) > _SHOWN:
-        yield f"and {len(named) - _SHOWN} more types"
+    for each in left.types:
+        yield f"{each.number:,} {each.resource} as {each.type}, such as {each.examples[0]}"
+    for value in left.unreadable:
+        yield f"{value.number:,} that are {value.why}, such as {value.examples[0]}"
 
 
 HANDLERS: Handlers = {CheckStored: check_stored}

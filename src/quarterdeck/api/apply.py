@@ -49,11 +49,17 @@ def _asked(spec: ControlPlaneSpec) -> str:
 
 
 def _declared(before: ControlPlaneSpec, after: ControlPlaneSpec) -> ControlPlaneSpec:
-    """The user's declaration. What commands have stored stays where the document does not mention it."""
-    kept = ["certificates", "replace_replicas", "new_epoch", "cordoned_replicas"]
-    if before.kubernetes_version == after.kubernetes_version:
+    """The user's declaration. What commands have stored stays where the document does not mention it, and so do
+    versions: their defaults change with quarterdeck's own version.
+    """
+    kept = ["certificates", "replace_replicas", "new_epoch", "cordoned_replicas", "kubernetes_version"]
+    named = after.model_fields_set
+    if "kubernetes_version" not in named or before.kubernetes_version == after.kubernetes_version:
         kept.append("upgrade")  # another version begins with the usual window
-    return after.model_copy(update={name: getattr(before, name) for name in kept if name not in after.model_fields_set})
+    changes: dict[str, object] = {name: getattr(before, name) for name in kept if name not in named}
+    if "version" not in after.etcd.model_fields_set:
+        changes["etcd"] = after.etcd.model_copy(update={"version": before.etcd.version})
+    return after.model_copy(update=changes)
 
 
 def applied_site(current: Site, wanted: Site) -> Site:

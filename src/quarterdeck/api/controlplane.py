@@ -188,7 +188,7 @@ class Healing(Model):
 class ControlPlaneSpec(Model):
     """The plane that the user asks for."""
 
-    #: The version of Kubernetes.
+    #: The version of Kubernetes. A plane keeps its own where a document names none.
     kubernetes_version: KubernetesVersion = DEFAULT_KUBERNETES_VERSION
     #: How far the plane goes with that version; without it, it behaves as that version, and can go back to the former
     #: minor version.

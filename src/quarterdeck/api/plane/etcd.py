@@ -35,7 +35,7 @@ class Events(Model):
 class Etcd(Model):
     """Settings of etcd. They are equal on all members."""
 
-    #: The version of etcd.
+    #: The version of etcd. A plane keeps its own where a document names none.
     version: EtcdVersion = DEFAULT_ETCD_VERSION
     #: The largest size of the database. etcd accepts no writes beyond it.
     quota_bytes: Annotated[Bytes, Field(ge=QUOTA_MIN, le=QUOTA_MAX)] = QUOTA_DEFAULT

@@ -11,14 +11,14 @@ from quarterdeck.api.output.base import messages
 from quarterdeck.api.output.planes import UpgradeRow
 from quarterdeck.app import Examined, Upgrade, UpgradeOption
 from quarterdeck.cli.arguments import Detach, Name, OutputOption, Yes
-from quarterdeck.cli.change_request import bring_about, nothing_to_do, planned, show_examined
-from quarterdeck.cli.context import Output
+from quarterdeck.cli.change_request import asked, bring_about, nothing_to_do, planned, show_examined
+from quarterdeck.cli.context import Output, out, read
 from quarterdeck.cli.durations import duration_option
 from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.open_home import call, go_inside_to_drive
 from quarterdeck.cli.output import Column, show
-from quarterdeck.cli.work import confirm
-from quarterdeck.errors import InvalidInput
+from quarterdeck.cli.work import confirm, follow
+from quarterdeck.errors import Conflict, InvalidInput
 
 app = group(
     "Upgrade a plane to another version of Kubernetes, and take that back ('upgrade NAME' is short for 'upgrade run"
@@ -65,24 +65,43 @@ def run(
     if not examined.needed:
         nothing_to_do(examined, "upgrade", f"plane {name} is at {_where(examined.wanted)}: nothing to do", output)
         return
-    question = f"upgrade plane {name} to {to or _where(examined.wanted)}?"
-    while examined.needed:
-        show_examined(examined, output)
-        confirm(question, yes=yes)
+    show_examined(examined, output)
+    confirm(f"upgrade plane {name} to {to or _where(examined.wanted)}?", yes=yes)
+    _bring_about(examined, detached=detached, output=output)
+    if not (detached or finish or soak is not None):
+        _go_on(name, output)
+    elif not finish and not detached and output.for_people:
+        out.print("the manager ('quarterdeck serve') takes it to the next window once it has soaked", soft_wrap=True)
+
+
+def _go_on(name: str, output: Output) -> None:
+    """Take a plane through the minor versions that are left. The manager may be faster: then its part is followed."""
+    while (goal := _goal(name)) is not None:
+        try:
+            examined = planned(Upgrade(name))
+            show_examined(examined, output)
+            _bring_about(examined, detached=False, output=output)
+        except Conflict:
+            follow(name)
+            if _goal(name) == goal:
+                raise
+
+
+def _bring_about(examined: Examined, *, detached: bool, output: Output) -> None:
+    """One part. For programs only the last part of an upgrade has a result."""
+    settings = examined.wanted.spec.upgrade
+    more = settings is not None and settings.to is not None and settings.soak is None
+    if detached or output.for_people or not more:
         bring_about(examined, "upgrade", detached=detached, output=output)
-        if detached or soak is not None or finish or not _goes_on(examined):
-            return
-        examined, question = planned(Upgrade(name)), f"go on to {_following(examined)}?"
+        return
+    call(lambda face: asked(face, examined))
+    follow(examined.name)
 
 
-def _goes_on(examined: Examined) -> bool:
-    settings = examined.wanted.spec.upgrade
-    return settings is not None and settings.to is not None
-
-
-def _following(examined: Examined) -> str:
-    settings = examined.wanted.spec.upgrade
-    return str(settings.to) if settings is not None else ""
+def _goal(name: str) -> tuple[str, str] | None:
+    """The version that a plane is at or goes to, and the one at the end of its upgrade; None without such an end."""
+    spec = read(lambda records: records.plane(name)).spec
+    return (spec.kubernetes_version, spec.upgrade.to) if spec.upgrade is not None and spec.upgrade.to else None
 
 
 def _where(plane: ControlPlane) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from quarterdeck.actions.addresses import apiserver_address
+from quarterdeck.actions.stored import stored_objects
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.components.minors import dotted
 from quarterdeck.components.upgrade_windows import Behaviour, behaviour
@@ -111,7 +112,19 @@ async def backups(move: Move) -> Finding:
     return ok("backups", f"fresh, and verified at {status.verified_at:%F %T %Z}")
 
 
-UPGRADING = (kubelets, removed_apis, flags, webhooks, custom_resources, backups)
+async def stored(move: Move) -> Finding:
+    """An older minor version can read everything that is stored now. It is checked again before it runs."""
+    now, after = behaviour(move.plane.resource.spec).binary, _after(move).binary
+    if after >= now:
+        return ok("stored", f"{dotted(after)} reads what {dotted(now)} stores")
+    found = await stored_objects(move.plane, after)
+    if found.lost:
+        seen = f"{dotted(after)} cannot read {found.lost:,} of {found.number:,} objects: {found.named}"
+        return refuse("stored", seen, f"delete them, or store them in a version that {dotted(after)} has")
+    return ok("stored", f"{dotted(after)} can read all {found.number:,} objects")
+
+
+UPGRADING = (kubelets, removed_apis, flags, webhooks, custom_resources, stored, backups)
 
 
 def upgrades(current: ControlPlane, wanted: ControlPlane) -> bool:
