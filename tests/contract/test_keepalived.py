@@ -234,7 +234,7 @@ async def test_an_edge_whose_load_balancer_leads_nowhere_gives_the_address_up(ed
     assert len(edges.holders) == 1, "nobody is any better, and nobody is connected: it may be at home"
 
 
-async def test_a_load_balancer_that_starts_anew_keeps_the_address_and_one_that_goes_leaves_it(edges: Edges) -> None:
+async def test_a_load_balancer_that_starts_again_keeps_the_address_and_one_that_goes_leaves_it(edges: Edges) -> None:
     pid = next(each.pid for each in await edges.site.units(E1) if each.name == UNIT)
     edges.lab.sh(E1, f"kill -9 {pid}")
     until = time.monotonic() + 4.0

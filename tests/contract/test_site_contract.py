@@ -262,7 +262,7 @@ async def test_a_unit_is_reloaded_under_its_running_process(lab: SiteUnderTest, 
     assert (await status(site, A, "runs")).digest == after.digest, "its machine remembers"
 
 
-async def test_a_file_that_somebody_else_changes_is_told_until_the_unit_is_started_anew(
+async def test_a_file_that_somebody_else_changes_is_told_until_the_unit_is_restarted(
     lab: SiteUnderTest, site: SiteFaults
 ) -> None:
     path = site.folder(A, "runs") / "conf"

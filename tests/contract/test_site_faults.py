@@ -217,7 +217,7 @@ async def syncing(lab: SiteUnderTest) -> UnitStatus:
     return await eventually(lambda: status(lab.site, A, "keeps-syncing"), lambda unit: unit.pid is not None)
 
 
-async def test_a_disk_is_slow_until_it_is_told_to_be_well_and_nobody_is_started_anew(lab: SiteUnderTest) -> None:
+async def test_a_disk_is_slow_until_it_is_told_to_be_well_and_nobody_is_restarted(lab: SiteUnderTest) -> None:
     before = await syncing(lab)
     for _ in range(3):
         await lab.site.make_fault(SLOW, LONG)

@@ -224,7 +224,7 @@ async def test_units_die_with_their_supervisord_and_a_new_one_starts_them(site: 
     assert len(family & set(await site.processes(A))) == 1
 
 
-async def test_a_machine_whose_first_process_was_killed_starts_anew(site: LocalSite) -> None:
+async def test_a_machine_whose_first_process_was_killed_starts_again(site: LocalSite) -> None:
     await site.start_unit(A, shell("runs", "sleep 1000 & sleep 1000"))
     pids = set(await site.processes(A))
     first = int(Path(f"/proc/{await supervisord(site, 'runs')}/stat").read_text().rpartition(")")[2].split()[1])

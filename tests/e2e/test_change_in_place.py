@@ -173,7 +173,7 @@ def test_an_issuer_is_taken_up_by_apiservers_that_run_and_taken_back(kept: KeptP
         lab.run("apply", "-f", str(declared(lab, authentication=None)))
         # An apiserver takes a token that it has just seen for 10 s more (kubernetes: TokenSuccessCacheTTL).
         until(lambda: lab.opened(NAME, lambda plane: user_of(plane, token)) == {"401"}, "the token to be refused")
-    assert processes(lab) == before, "nothing was started anew"
+    assert processes(lab) == before, "nothing was restarted"
 
 
 def test_flags_and_files_roll_and_a_flag_that_no_apiserver_knows_is_taken_back_and_a_dead_driver_costs_nothing(

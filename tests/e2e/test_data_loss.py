@@ -69,7 +69,7 @@ def gone(members: Members) -> Iterator[None]:
         yield
     finally:
         for each in folders:
-            assert not each.exists(), "something began anew in its place"
+            assert not each.exists(), "something began again in its place"
             each.with_name("elsewhere").rename(each)
 
 
@@ -115,7 +115,7 @@ def nothing_serves_without_its_data(lab: PlaneLab, name: str, label: str) -> Non
 
 
 @pytest.mark.soak  # tests/contract has a unit without its data, and tests/model its loss at any moment
-def test_the_only_member_never_begins_anew_when_its_data_is_gone_and_goes_on_when_it_is_back(small: PlaneLab) -> None:
+def test_the_only_member_never_begins_again_when_its_data_is_gone_and_goes_on_when_it_is_back(small: PlaneLab) -> None:
     nothing_serves_without_its_data(small, SMALL_NAME, "single")
 
 

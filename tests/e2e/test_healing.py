@@ -89,12 +89,12 @@ def test_a_program_that_hangs_is_started_again(kept: PlaneLab, clients: Watched)
     pid = lab.pid(hangs["site"], hangs["machine"], Component.APISERVER)
     freeze(pid)
     clients.excuse("an apiserver stood still", since=since, until=since + CHECKS, most=CLIENTS)
-    lab.journal(NAME, lambda seen: did(seen, "force-restart-unit"), "it is started anew", after=after)
-    print(f"an apiserver hung: started anew after {time.time() - since:.1f} s")
+    lab.journal(NAME, lambda seen: did(seen, "force-restart-unit"), "it is restarted", after=after)
+    print(f"an apiserver hung: restarted after {time.time() - since:.1f} s")
     until(lambda: whole(lab), "it is well", pause=0.2)
     assert lab.pid(hangs["site"], hangs["machine"], Component.APISERVER) != pid
     assert hangs["replica"] in serving(lab), "its replica is the same"
-    clients.goes_on("after it was started anew")
+    clients.goes_on("after it was restarted")
 
 
 def test_what_somebody_changed_is_put_back(kept: PlaneLab, clients: Watched) -> None:
@@ -106,7 +106,7 @@ def test_what_somebody_changed_is_put_back(kept: PlaneLab, clients: Watched) -> 
     found = json.loads(before)
     record.write_text(json.dumps({**found, "argv": [*found["argv"], "--v=9"]}))
     program = str(Component.CONTROLLER_MANAGER)
-    lab.journal(NAME, lambda seen: did(seen, "start-unit", text=program), "it is started anew", after=after)
+    lab.journal(NAME, lambda seen: did(seen, "start-unit", text=program), "it is restarted", after=after)
     until(lambda: whole(lab), "it is well", pause=0.2)
     assert json.loads(record.read_text())["argv"] == found["argv"]
     pid = lab.pid(changed["site"], changed["machine"], Component.CONTROLLER_MANAGER)

@@ -67,7 +67,7 @@ def flagged(lab: PlaneLab, component: str, **flags: str) -> Path:
 
 
 def restarted(lab: PlaneLab, count: str) -> Command:
-    """A change that starts every etcd anew, under way."""
+    """A change that starts every etcd again, under way."""
     return lab.start("apply", "-f", str(flagged(lab, "etcd", snapshot_count=count)))
 
 
@@ -152,7 +152,7 @@ def test_peer_urls_that_a_person_swaps_are_put_right_while_clients_go_on(kept: P
         until(lambda: {each["name"]: each for each in etcdctl.members()} == was, "the URLs to be right")
         clients.goes_on("with the right URLs")
         as_wanted(kept)
-    assert etcds(kept) == before, "nothing was started anew"
+    assert etcds(kept) == before, "nothing was restarted"
     assert [
         each
         for each in event_messages(kept, "MembershipChanged")

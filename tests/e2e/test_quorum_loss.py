@@ -1,5 +1,5 @@
 """Two of three machines die for good: on a person's word the plane goes on from what the third has, clients that watch
-are told to list anew, and the dead take no writes when they come back.
+are told to list again, and the dead take no writes when they come back.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def test_a_plane_that_lost_two_of_three_machines_goes_on_from_what_the_third_has
     assert "lost: nothing that was ever observed" in done.err
     assert {"written-before-the-quorum-was-lost", "written-afterwards"} <= client.names("configmaps")
     assert revision(client) >= before + BUMP
-    assert watched_from(client, before) == 410, "who resumes a watch is told to list anew"
+    assert watched_from(client, before) == 410, "who resumes a watch is told to list again"
 
     old = {each["replica"] for each in members.values()}
     for machine in dead:

@@ -12,7 +12,7 @@ disagree about the data, or etcd lets nobody change them; (16) nobody copies dat
 from a leader that a person wants exchanged where another one can lead; (17) an epoch of the cluster begins only where
 no quorum lives, from what a survivor has, or where a person restores a backup; nothing of one that is over is started,
 all of it that can be reached is stopped before anything else is done, and its data is kept; (18) nobody is condemned
-but who is dead in the eyes of its cluster too, or does not get well though it was started anew, one at a time, within
+but who is dead in the eyes of its cluster too, or does not get well though it was restarted, one at a time, within
 the budget, and where another one can come; nothing is killed but what hangs, or lags; (19) no replica comes to a
 cordoned machine; (20) a volume is taken from no machine that answers, nor from a member that anybody counts on, keeps
 what is in it, stays in its zone, and is never open for writing on two machines; (21) controllers of two revisions that
@@ -449,7 +449,7 @@ def _check_condemned(world: World, step: Condemn) -> None:
             world.replica(each.name).unit(kind) for kind in (Component.ETCD, Component.APISERVER)
         )
     ]
-    claim(not resting, f"18: {step.replica} is condemned while {resting} is started anew")
+    claim(not resting, f"18: {step.replica} is condemned while {resting} is restarted")
 
 
 def _check_standby_condemned(world: World, step: Condemn) -> None:
@@ -524,11 +524,11 @@ def _check_unhealthy(world: World, replica: str, component: str, *, alone: bool 
     waited = [each for each in tried if each.partition(" of ")[0] in counted and not alone]
     claim(not waited, f"18: {name} is given up while {waited} is to get well")
     now = view(world).resting
-    claim(now is None or now.words == replica, f"18: {name} is given up while another one is started anew")
+    claim(now is None or now.words == replica, f"18: {name} is given up while another one is restarted")
 
 
 def _check_restart(before: FaultyTruth, step: RestartUnit | ReviveUnit) -> None:
-    """Only a learner is ever killed to be started anew, once, or what hangs."""
+    """Only a learner is ever killed to be restarted, once, or what hangs."""
     replica, member = before.replica(step.replica), before.members.get(step.replica)
     if isinstance(step, ReviveUnit):
         lags = step.component in CLUSTER and _lags(before.of(CLUSTER[step.component]), step)
@@ -540,7 +540,7 @@ def _check_restart(before: FaultyTruth, step: RestartUnit | ReviveUnit) -> None:
 
 
 def _lags(before: FaultyTruth, step: ReviveUnit) -> bool:
-    """Whether a member lags that is to be started anew, and is missed by nobody meanwhile."""
+    """Whether a member lags that is to be restarted, and is missed by nobody meanwhile."""
     if step.replica not in before.members or not before.lags(step.replica):
         return False
     rest = [voter for voter in _counted_on(before) if voter.healthy and voter.replica != step.replica]

@@ -273,7 +273,7 @@ def _restarts(*components: Component) -> ReplicaChange:
 EXCHANGED = ReplicaChange(exchange=True)
 CLOUD = _restarts(Component.CLOUD_CONTROLLER_MANAGER, Component.CONTROLLER_MANAGER)
 RELOADED = ReplicaChange(reload=frozenset({Component.APISERVER}))
-#: What changes inside a site: a program is started anew, replicas are exchanged (also with no spare machine), there are
+#: What changes inside a site: a program is restarted, replicas are exchanged (also with no spare machine), there are
 #: more or fewer of them, or what is asked for does not run.
 INSIDE = (
     Search(replicas=3, to=3, change=_restarts(Component.APISERVER)),
@@ -580,12 +580,12 @@ HEALS_EVENTS = (
     Search(replicas=3, to=3, still=True, healing=HEALED, faults=1, kinds=DEATHS | HUNG, mended=False, apart=ALIKE),
     Search(replicas=3, to=3, still=True, healing=HEALED, faults=1, data_loss=True, apart=ALIKE),
 )
-#: A member does not catch up before it is started anew, or whenever it is started on that machine: one that votes, one
+#: A member does not catch up before it is restarted, or whenever it is started on that machine: one that votes, one
 #: that joins, and one of the events' cluster.
 SLOW = frozenset({Kind.LAGS, Kind.LAME})
 #: A member does not catch up, and another one is behind as well, or is not heard of.
 AND_OTHERS = frozenset({Kind.LAGS, Kind.VOTER_LAGS, Kind.UNSEEN_MEMBER, Kind.LEADER_MOVES, Kind.TAKEOVER})
-#: With time for a joiner to be started anew, and to go, before it is forgotten that the one before it did.
+#: With time for a joiner to be restarted, and to go, before it is forgotten that the one before it did.
 LAGGED = replace(HEALED, budget=4, window=20.0)
 HEALS_SLOW = (
     Search(replicas=3, to=3, still=True, healing=LAGGED, faults=1, kinds=SLOW, mended=False),

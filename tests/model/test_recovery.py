@@ -79,7 +79,7 @@ def test_a_cut_off_majority_that_comes_back_is_stopped_before_anything_else_is_d
     assert searched(lost(Power.FROZEN, ALL_THE_SAME), faults=0).states > 20
 
 
-def test_the_plane_keeps_its_events_anew() -> None:
+def test_the_plane_keeps_its_events_again() -> None:
     assert searched(lost(Power.OFF, Consent(epoch=1), apart=True), faults=0).states > 20
 
 

@@ -24,7 +24,7 @@ from quarterdeck.planner.simulated.parts import Power
 from quarterdeck.planner.survival import FailureDomain, Survivability, Survival, survivals
 from quarterdeck.planner.view import view
 
-#: How long ago the thing went wrong, in ticks: members come to count as down, load balancers check anew.
+#: How long ago the thing went wrong, in ticks: members come to count as down, load balancers check again.
 LATER = (0, 1, 3)
 #: Of the states of a story, and of what can go wrong in each, one of so many.
 ONE_OF = 25

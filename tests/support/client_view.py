@@ -55,7 +55,7 @@ class Watched:
         self._excuses.append(Excuse(since, until, most, why))
 
     def excuse_lists(self) -> None:
-        """Watchers that are away for so long that no apiserver has what they missed have to list anew (410 Gone), and
+        """Watchers that are away for so long that no apiserver has what they missed have to list again (410 Gone), and
         never learn of what was between.
         """
         self._relisted = True

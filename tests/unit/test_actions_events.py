@@ -79,7 +79,7 @@ async def test_each_member_has_a_volume_of_its_own() -> None:
     assert volume_name(small.plane, record) == "alpha-east-1"
 
 
-async def test_the_data_of_a_member_that_has_started_is_put_back_and_never_made_anew(golden: Golden) -> None:
+async def test_the_data_of_a_member_that_has_started_is_put_back_and_never_made_again(golden: Golden) -> None:
     small = await apart()
     with golden.raises(Unavailable):
         await replica_settings(small.plane, small.record("east-1"), Component.EVENTS_ETCD)

@@ -1,4 +1,4 @@
-"""The main cluster begins anew: what is made of the survivor's data, and what of the epoch before is left alone."""
+"""The main cluster begins again: what is made of the survivor's data, and what of the epoch before is left alone."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def test_the_founders_data_is_made_of_the_survivors_database_with_revision
     assert small.plane.memory.seeding is None
 
 
-async def test_what_a_try_that_broke_off_left_is_made_anew_and_the_survivors_data_is_as_it_was() -> None:
+async def test_what_a_try_that_broke_off_left_is_made_again_and_the_survivors_data_is_as_it_was() -> None:
     small = await begun()
     site = small.sites["east"]
     await site.create_volume(A1, f"{NAME}-east-4", "standard")
@@ -112,7 +112,7 @@ async def test_without_the_survivors_volume_or_room_for_a_copy_nothing_is_made(g
         await carry_out(small.plane, RESTORE, small.world)
 
 
-async def test_the_data_of_a_member_that_has_started_is_never_made_anew(golden: Golden) -> None:
+async def test_the_data_of_a_member_that_has_started_is_never_made_again(golden: Golden) -> None:
     small = await begun()
     memory = small.plane.memory.with_replica("east-4", lambda each: replace(each, started=True))
     await write_memory(small.plane, memory)

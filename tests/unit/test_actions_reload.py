@@ -94,7 +94,7 @@ async def test_a_program_that_runs_has_its_new_files_once_it_says_so(small: Smal
     assert small.plane.memory.replica("east-1").revision == "", "it is of the next one when that is seen"
 
 
-async def test_one_that_has_not_taken_them_up_after_a_while_is_started_anew(small: SmallPlane) -> None:
+async def test_one_that_has_not_taken_them_up_after_a_while_is_restarted(small: SmallPlane) -> None:
     kube(small.plane).takes = False
     plane = small.plane
     plane.guard = Guard()  # type: ignore[assignment]
@@ -151,6 +151,6 @@ async def test_who_drives_asks_what_an_apiserver_goes_by_and_nobody_else_does(sm
     assert asked.asked == before, "it is known, and nothing is to change"
 
 
-async def test_versions_that_do_not_say_what_they_go_by_are_started_anew(small: SmallPlane) -> None:
+async def test_versions_that_do_not_say_what_they_go_by_are_restarted(small: SmallPlane) -> None:
     template = small.plane.revisions.template("").model_copy(update={"kubernetes_version": "v1.33.5"})
     assert loaded_hash(template) is None

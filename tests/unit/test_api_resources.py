@@ -245,7 +245,7 @@ def test_the_window_of_a_version_stays_with_that_version() -> None:
         {"certificates": {"generation": 1}},
     ],
 )
-def test_what_replicas_are_rendered_from_can_be_changed_and_has_files_read_anew(spec: dict[str, object]) -> None:
+def test_what_replicas_are_rendered_from_can_be_changed_and_has_files_read_again(spec: dict[str, object]) -> None:
     stored = new_control_plane("a", site="east")
     stored = with_status(stored, revision="a-1234")
     applied = applied_plane(stored, changed(stored, **spec))

@@ -73,7 +73,7 @@ async def test_a_set_gets_another_owner_and_all_else_stays(store: MemoryStore) -
     assert (found.kind, found.needed) == (OperationType.APPLY, True)
 
 
-async def test_whether_all_may_stop_at_once_is_said_anew_with_each_hand_over(store: MemoryStore) -> None:
+async def test_whether_all_may_stop_at_once_is_said_again_with_each_hand_over(store: MemoryStore) -> None:
     await hand_over(store, CLOUD, downtime=True)
     assert (await store.get(ControlPlane, "alpha")).spec.rollout.downtime_allowed
     await hand_over(store, KUBE)

@@ -108,7 +108,7 @@ def test_no_field_of_a_template_is_without_an_answer_to_what_its_change_needs() 
 
 
 @pytest.mark.parametrize("path", [each for each in CHANGED if each not in BEYOND_RENDERING])
-def test_what_is_restarted_is_what_is_rendered_anew_and_the_apiserver_of_a_restarted_member(path: str) -> None:
+def test_what_is_restarted_is_what_is_rendered_again_and_the_apiserver_of_a_restarted_member(path: str) -> None:
     needed = change(BEFORE, CHANGED[path])
     old, new = units_of(BEFORE), units_of(CHANGED[path])
     both = old.keys() & new.keys()
@@ -194,7 +194,7 @@ def test_what_a_cloud_controller_manager_is_told_restarts_it_alone_and_its_file_
     )
 
 
-def test_members_of_both_clusters_are_started_anew_for_what_both_are_made_from() -> None:
+def test_members_of_both_clusters_are_restarted_for_what_both_are_made_from() -> None:
     separate = etcd(events=EVENTS)
     for path in ("etcd.version", "etcd.heartbeat_milliseconds", "etcd.election_milliseconds", "extra_args.etcd"):
         after = CHANGED[path].model_copy(update={"etcd": CHANGED[path].etcd.model_copy(update={"events": EVENTS})})

@@ -75,7 +75,7 @@ def test_a_revision_has_it_or_not() -> None:
         named("webhook")
 
 
-def test_a_change_of_it_starts_nothing_else_anew() -> None:
+def test_a_change_of_it_starts_nothing_else_again() -> None:
     (found,) = differences(BEFORE, AFTER)
     assert (found.path, found.before, found.after) == ("spec.tokenWebhook", "unset", "/opt/webhook")
     assert change(BEFORE, AFTER) == change(AFTER, BEFORE) == ReplicaChange(restart=frozenset({TOKEN_WEBHOOK}))

@@ -1,4 +1,4 @@
-"""How a home opens its sites: each by the driver that its resource names, once, and anew when it was changed."""
+"""How a home opens its sites: each by the driver that its resource names, once, and again when it was changed."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def east(**spec: object) -> SiteResource:
     return SiteResource(metadata=Metadata(name="east"), spec=LocalSpec.model_validate(spec))
 
 
-async def test_a_site_is_opened_once_by_the_driver_that_it_names_and_anew_when_it_was_changed(
+async def test_a_site_is_opened_once_by_the_driver_that_it_names_and_again_when_it_was_changed(
     driver: Driver, sites: OpenSites
 ) -> None:
     first = sites.open(east())

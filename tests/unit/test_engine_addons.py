@@ -44,7 +44,7 @@ async def created(home: Home, *wanted: Addon) -> ControlPlane:
 
 
 async def changed(home: Home, *wanted: Addon) -> ControlPlane:
-    """As ``apply`` does: what the spec names is read anew."""
+    """As ``apply`` does: what the spec names is read again."""
     now = await plane(home)
     status = now.status.model_copy(update={"addon_manifests": ""})
     spec = now.spec.model_copy(update={"addons": wanted})

@@ -25,7 +25,7 @@ def test_one_that_ended_often_before_we_looked_is_not() -> None:
     assert not seen.note("etcd", 100, 1.0)
 
 
-def test_one_that_was_started_on_purpose_is_counted_anew() -> None:
+def test_one_that_was_started_on_purpose_is_counted_again() -> None:
     seen = CrashLoops()
     assert [seen.note("etcd", restarts, time) for time, restarts in enumerate((0, 1, 2, 0, 1))] == [
         False,

@@ -30,7 +30,7 @@ def test_an_edge_that_is_silent_for_long_is_given_up_while_another_leads_somewhe
     assert not edges.judged(look(NOWHERE, None), BOTH, LIFETIME, PATIENCE)[1].given_up, "there is nobody else"
     assert not edges.judged(look(None, None), BOTH, LIFETIME, PATIENCE)[1].given_up
     edges.judged(look(SERVES, SERVES), BOTH, LIFETIME, PATIENCE + 1)
-    assert not edges.judged(look(SERVES, None), BOTH, LIFETIME, 2 * PATIENCE)[1].given_up, "counted anew"
+    assert not edges.judged(look(SERVES, None), BOTH, LIFETIME, 2 * PATIENCE)[1].given_up, "counted again"
 
 
 def test_an_address_may_be_used_until_no_answer_has_had_it_for_as_long_as_clients_may_hold_it() -> None:

@@ -155,7 +155,7 @@ async def test_a_plane_that_runs_never_gets_a_new_authority(home: Home, golden: 
     assert (await stored(home)).plane_uid == "another"
 
 
-async def test_quarterdecks_own_certificates_are_issued_anew_once_when_all_are_wanted_anew(home: Home) -> None:
+async def test_quarterdecks_own_certificates_are_issued_again_once_when_all_are_wanted_again(home: Home) -> None:
     plane = await created(home)
     before = await secrets_of(home.store, plane)
     await renew_manager(home.store, plane)

@@ -67,7 +67,7 @@ async def test_a_cluster_of_another_id_is_no_cluster_of_the_plane(fake: FakePlan
     golden(wrong[0].seen)
 
 
-async def test_a_cluster_that_was_founded_anew_has_the_same_id_and_is_known_by_its_revision(
+async def test_a_cluster_that_was_founded_again_has_the_same_id_and_is_known_by_its_revision(
     fake: FakePlane, golden: Golden
 ) -> None:
     seen, wrong = await look(await opened(fake, revision=5_000))

@@ -49,8 +49,8 @@ def test_one_that_is_as_near_as_it_was_before_and_falls_back_again_comes_no_near
     assert pursuit.nearest == 2_000
 
 
-@pytest.mark.parametrize("leader", [(3, 2), (1, 3)], ids=["another leader", "the same one, which leads anew"])
-def test_with_a_new_leader_it_begins_anew(leader: tuple[int, int]) -> None:
+@pytest.mark.parametrize("leader", [(3, 2), (1, 3)], ids=["another leader", "the same one, which leads again"])
+def test_with_a_new_leader_it_begins_again(leader: tuple[int, int]) -> None:
     stuck = looked(begun(), STUCK)
     restarted = stuck.after(replace(FAR, leader=leader), stuck.until + EVERY)
     assert restarted.lagging is False

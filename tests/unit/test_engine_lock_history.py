@@ -104,7 +104,7 @@ def test_the_deletion_of_a_lease_ends_its_tenure(token: int) -> None:
         pytest.param([(TAKEN, 4)], lease("b", 7), (Taken(lease("b", 7), 2),), id="others had it meanwhile"),
         pytest.param([(TAKEN, 4), (LEFT, 4)], lease("", 4), (), id="that was told"),
         pytest.param([(TAKEN, 4), (LEFT, 4)], lease("a", 5), (Taken(lease("a", 5)),), id="the next one"),
-        pytest.param([(TAKEN, 4)], lease("a", 0), (Taken(lease("a", 0)),), id="somebody made it anew"),
+        pytest.param([(TAKEN, 4)], lease("a", 0), (Taken(lease("a", 0)),), id="somebody made it again"),
         pytest.param([(TAKEN, 4)], lease("a", 4, deleted=True), (), id="somebody deleted it"),
     ],
 )

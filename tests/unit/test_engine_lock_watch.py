@@ -189,7 +189,7 @@ async def test_who_had_the_lock_before_and_has_not_noticed_is_not_taken_for_who_
 async def test_who_takes_a_lock_again_that_it_has_let_go_of_is_known_at_once(
     fake: FakePlane, plane: Plane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As a manager does that was started anew on the same replica."""
+    """As a manager does that was restarted on the same replica."""
     monkeypatch.setattr(set_holders, "PATIENCE", 60.0)
     takes(fake, plane, MAIN, "east-1")
     async with locks_watched(plane, troubles(fake)):

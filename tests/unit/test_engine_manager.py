@@ -168,7 +168,7 @@ async def test_what_fails_in_one_keeper_is_told_once_backs_off_and_stops_no_othe
     del lab.engine.trouble["bad"]
     await lab.scale("bad")
     await asyncio.sleep(1)
-    assert lab.engine.seen["bad"][-1] == 2, "what is wanted anew is tried at once"
+    assert lab.engine.seen["bad"][-1] == 2, "what is wanted again is tried at once"
     golden(lab.log.of("bad")[1:])
 
 

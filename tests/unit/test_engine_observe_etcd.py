@@ -307,7 +307,7 @@ async def test_one_that_is_far_behind_and_comes_no_nearer_lags(fake: FakePlane, 
     fake.etcd.cluster.lag(fake.url("west-1"), 1_000)
     assert of(await looking.look(), "west-1").lagging is False
     fake.etcd.cluster.lag(fake.url("west-1"), 1_001)
-    assert of(await looking.look(), "west-1").lagging is None, "it was there once, so it begins anew"
+    assert of(await looking.look(), "west-1").lagging is None, "it was there once, so it begins again"
 
 
 async def test_one_that_does_not_answer_is_not_known_to_lag(fake: FakePlane, looking: Looking) -> None:
@@ -330,7 +330,7 @@ async def test_who_leads_never_lags(fake: FakePlane, looking: Looking) -> None:
     assert of(seen, "east-1").lagging is False
 
 
-async def test_with_another_leader_a_member_gets_its_time_anew(fake: FakePlane, looking: Looking) -> None:
+async def test_with_another_leader_a_member_gets_its_time_again(fake: FakePlane, looking: Looking) -> None:
     fake.etcd.cluster.write(5_000)
     fake.etcd.cluster.lag(fake.url("west-1"), 4_000)
     assert of(await looking.for_seconds(STUCK + 1), "west-1").lagging is True

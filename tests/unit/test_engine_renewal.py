@@ -1,4 +1,4 @@
-"""Certificates are asked for anew when a third of their life is left, once, and not before."""
+"""Certificates are asked for again when a third of their life is left, once, and not before."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from quarterdeck.pki.issuance import LEAF_LIFETIME
 
 
 @pytest.mark.parametrize(("share", "asked"), [(0.6, 0), (0.7, 1)])
-async def test_they_are_asked_for_anew_at_two_thirds_of_their_life_and_once(share: float, asked: int) -> None:
+async def test_they_are_asked_for_again_at_two_thirds_of_their_life_and_once(share: float, asked: int) -> None:
     fake = FakePlane()
     fake.memory = replace(fake.memory, replicas=())
     fake.clocks.wall = (datetime.now(UTC) + share * LEAF_LIFETIME).timestamp()

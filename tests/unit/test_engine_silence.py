@@ -69,7 +69,7 @@ def test_a_new_leader_is_believed_only_after_the_grace_of_its_own() -> None:
     for another in (
         Word(leader=3, term=3, match=0, committed=12),
         replace(OWES, leader=3, term=3),
-        replace(OWES, term=4),  # the same one, which has led anew
+        replace(OWES, term=4),  # the same one, which has led again
     ):
         assert looked(silence, 1.0, another).health is Health.UNREACHABLE
         assert looked(silence, GRACE, another).health is Health.DOWN
@@ -89,7 +89,7 @@ def test_a_leader_that_does_not_answer_for_one_look_takes_its_word_back_for_that
 
 
 @pytest.mark.parametrize("asleep", [AWAY + 1, 3_600.0])
-def test_a_driver_that_was_frozen_begins_anew(asleep: float) -> None:
+def test_a_driver_that_was_frozen_begins_again(asleep: float) -> None:
     silence = looked(Silence(), GRACE - 1)
     woken = silence.after(silence.until + asleep, silence.until + asleep, OWES)
     assert woken == Silence().after(woken.until, woken.until, OWES)

@@ -241,7 +241,7 @@ def histories(draw: st.DrawFn) -> tuple[list[Tenure], list[Act]]:
 
 
 def interleave(tenures: Sequence[Tenure], acts: Sequence[Act]) -> bool:
-    """Whether somebody wrote between two writes of one process that had not got a lock anew in between."""
+    """Whether somebody wrote between two writes of one process that had not got a lock again in between."""
     return any(
         one.process == third.process != second.process
         and not any(each.process == third.process and second.at <= each.begins <= third.at for each in tenures)

@@ -223,7 +223,7 @@ def test_a_quantile_is_reckoned_as_prometheus_does(
     assert Durations(tuple(zip((1.0, 2.0, math.inf), counts, strict=True))).quantile(share) == seconds
 
 
-def test_what_a_program_took_since_it_was_started_anew_is_all_there_is() -> None:
+def test_what_a_program_took_since_it_was_restarted_is_all_there_is() -> None:
     before, after = Durations(((1.0, 5), (math.inf, 9))), Durations(((1.0, 7), (math.inf, 12)))
     assert after.since(before) == Durations(((1.0, 2), (math.inf, 3)))
     assert before.since(after) == before

@@ -141,7 +141,7 @@ def test_a_timeline_is_written_down_and_read_again() -> None:
     assert memory_from_status(memory_to_status(memory)) == memory
 
 
-def test_what_healing_remembers_is_written_down_read_again_and_counts_anew_after_a_boot() -> None:
+def test_what_healing_remembers_is_written_down_read_again_and_counts_again_after_a_boot() -> None:
     given_up = Condemned(replica="east-1", why="it is dead", since=3.0)
     memory = Memory(
         down=(("east-2", 5.0),),

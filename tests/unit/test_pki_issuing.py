@@ -224,7 +224,7 @@ def test_a_cloud_controller_manager_that_comes_to_a_replica_gets_certificates_an
     assert "cloud_controller_manager" not in encode(plane)
 
 
-def test_certificates_are_issued_anew_once_for_each_generation_by_the_same_authorities(plane: SharedSecrets) -> None:
+def test_certificates_are_issued_again_once_for_each_generation_by_the_same_authorities(plane: SharedSecrets) -> None:
     later = NOW + timedelta(days=30)
     renewed = with_manager(with_replica(plane, NAMES, later, generation=1), 1, later)
     before, after = plane.replica("demo-1"), renewed.replica("demo-1")

@@ -179,7 +179,7 @@ def test_a_plane_whose_data_was_all_gone_serves_nothing_until_it_is_back_and_the
         truth = truth.with_replica(name, replace(truth.replica(name), data=False))
     idle = until(truth, lambda _, now: not now.now)
     assert not any(Component.APISERVER in replica.units for _, replica in idle.replicas)
-    assert not any(replica.data for _, replica in idle.replicas), "nothing begins anew"
+    assert not any(replica.data for _, replica in idle.replicas), "nothing begins again"
     assert len(whats(plan(observe(idle)))) >= replicas
     for name in names:
         idle = idle.with_replica(name, replace(idle.replica(name), data=True))

@@ -112,7 +112,7 @@ def test_nobody_goes_over_while_the_cluster_does_not_answer(golden: Golden) -> N
     golden(whats(outcome))
 
 
-def test_a_member_that_is_started_anew_with_its_apiserver_need_not_vote_meanwhile(golden: Golden) -> None:
+def test_a_member_that_is_restarted_with_its_apiserver_need_not_vote_meanwhile(golden: Golden) -> None:
     both = ReplicaChange(restart=frozenset({EVENTS_ETCD}))
     asked = changing(3, 3, both, apart=frozenset({FORMER, NEW}))
     stopped = until(asked, lambda _, now: "StopUnit etcd-events of east-2" in map(step_words, now.now))

@@ -99,7 +99,7 @@ def steps_of(world: World) -> list[str]:
 # --- a voter --------------------------------------------------------------------------------------------------------
 
 
-def test_it_is_started_anew_once_and_the_plane_is_as_wanted() -> None:
+def test_it_is_restarted_once_and_the_plane_is_as_wanted() -> None:
     struck = slow(plane(), "east-2")
     assert healing_of(struck) == ["ReviveUnit etcd of east-2"]
     well = until(struck, is_done)
@@ -130,7 +130,7 @@ def test_it_has_its_whole_time_and_no_more() -> None:
     assert steps_of(down) == ["ReviveUnit"], "what hangs is known sooner"
 
 
-def test_why_it_is_started_anew_says_for_how_long_it_lagged(golden: Golden) -> None:
+def test_why_it_is_restarted_says_for_how_long_it_lagged(golden: Golden) -> None:
     (step,) = planned(seen(HEALING.lagging, **LAGS), *HEALING_STEPS).steps
     assert isinstance(step, ReviveUnit)
     golden(step.why)
@@ -177,7 +177,7 @@ KNOWN = (
 
 
 @pytest.mark.parametrize("fact", KNOWN, ids=str)
-def test_who_comes_nearer_or_has_the_data_or_is_only_not_seen_begins_anew(fact: dict[str, object]) -> None:
+def test_who_comes_nearer_or_has_the_data_or_is_only_not_seen_begins_again(fact: dict[str, object]) -> None:
     world = seen(99.0, **fact)
     assert unhealthy(view(world)) == ()
     (step,) = planned(world, *HEALING_STEPS).steps
@@ -231,7 +231,7 @@ def test_a_joiner_that_is_still_on_its_way_is_no_reason_to_wait(golden: Golden) 
     golden(why(with_another(seen(99.0, **LAGS), lag=9_000, lagging=True)))
 
 
-def test_nobody_is_started_anew_without_whom_the_others_are_no_quorum(golden: Golden) -> None:
+def test_nobody_is_restarted_without_whom_the_others_are_no_quorum(golden: Golden) -> None:
     world = seen(99.0, **LAGS)
     golden(why(without_member(world, "east-3")))
 
@@ -247,7 +247,7 @@ def test_the_budget_is_kept_and_told(golden: Golden) -> None:
     golden(why(spent))
 
 
-def test_without_a_spare_machine_it_is_started_anew_and_stays() -> None:
+def test_without_a_spare_machine_it_is_restarted_and_stays() -> None:
     truth = plane()
     alone = replace(truth, machines=tuple(each for each in truth.machines if each.name.endswith("1")))
     struck = lame(slow(alone, "east-2"), truth.machine_of("east-2").name)
@@ -365,7 +365,7 @@ def test_a_joiner_of_a_revision_that_nobody_runs_yet_has_it_given_up() -> None:
 # --- the events' cluster --------------------------------------------------------------------------------------------
 
 
-def test_a_member_of_the_events_cluster_is_started_anew() -> None:
+def test_a_member_of_the_events_cluster_is_restarted() -> None:
     assert healing_of(slow(apart(), "east-2", component=EVENTS_ETCD)) == ["ReviveUnit etcd-events of east-2"]
 
 

@@ -28,7 +28,7 @@ def any_altered(truth: Truth) -> bool:
 
 
 @pytest.mark.parametrize("component", ALWAYS, ids=str)
-def test_a_program_whose_files_were_changed_by_hand_is_started_anew_with_those_of_its_revision(
+def test_a_program_whose_files_were_changed_by_hand_is_restarted_with_those_of_its_revision(
     component: Component,
 ) -> None:
     struck = altered(still(3), component, "east-2")

@@ -266,7 +266,7 @@ def test_an_address_is_not_let_go_while_an_edge_of_its_site_that_clients_may_use
 # --- for how long addresses are handed out --------------------------------------------------------------------------
 
 
-def test_a_time_to_live_that_is_not_as_wanted_is_set_anew_where_the_name_leads() -> None:
+def test_a_time_to_live_that_is_not_as_wanted_is_set_again_where_the_name_leads() -> None:
     for ttl in (60.0, 1.0):
         (step,) = record(view(replace(moved(), record_ttl=ttl))).steps
         assert isinstance(step, SetRecord)

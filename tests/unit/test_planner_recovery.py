@@ -1,4 +1,4 @@
-"""A lost quorum: when it is lost, who may say so, and how the cluster begins anew without the one before ever coming
+"""A lost quorum: when it is lost, who may say so, and how the cluster begins again without the one before ever coming
 back.
 """
 

@@ -50,7 +50,7 @@ def test_nothing_stops_for_what_is_taken_up_and_nobody_is_exchanged(replicas: in
     assert [type(every.step).__name__ for every in steps] == each * replicas
 
 
-def test_a_program_that_has_to_be_started_anew_is_alone_in_that() -> None:
+def test_a_program_that_has_to_be_restarted_is_alone_in_that() -> None:
     kinds = [step_words(each.step).split(" of ")[0] for each in dry_run(asked(Component.SCHEDULER)).steps]
     one = ["ReloadUnit kube-apiserver", "StopUnit kube-scheduler"]
     assert kinds[:2] == one
@@ -81,7 +81,7 @@ def test_what_was_given_is_waited_for(golden: Golden) -> None:
     golden(whats(plan(given)))
 
 
-def test_a_program_that_did_not_take_its_files_up_is_started_anew_with_them() -> None:
+def test_a_program_that_did_not_take_its_files_up_is_restarted_with_them() -> None:
     stuck = with_fact(asked(), "east-1", stuck=frozenset({NEW}))
     steps = [step_words(each.step) for each in dry_run(stuck).steps]
     assert "ReloadUnit kube-apiserver of east-1" not in steps

@@ -1,4 +1,4 @@
-"""Programs that are started anew inside a site: who rests, in which order, and what is given up."""
+"""Programs that are restarted inside a site: who rests, in which order, and what is given up."""
 
 from __future__ import annotations
 
@@ -231,7 +231,7 @@ def test_the_only_replica_is_exchanged_where_its_apiserver_would_have_to_stop() 
     ends = ending(asked(APISERVER, replicas=1), "east-1", APISERVER)
     ends = with_balancers(ends, replace(ends.balancer("east"), healthy=frozenset()))
     ends = stopped(ends, "east-1", *CONTROLLERS)
-    assert outdated(ends, NEW) == frozenset(), "it serves nobody, and can be started anew"
+    assert outdated(ends, NEW) == frozenset(), "it serves nobody, and can be restarted"
 
 
 # --- what is given up -----------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""A program that does not get well on a machine that answers: it is started anew, once, and then its replica goes."""
+"""A program that does not get well on a machine that answers: it is restarted, once, and then its replica goes."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def healed(truth: FaultyTruth) -> int:
 
 
 @pytest.mark.parametrize("component", PROGRAMS, ids=str)
-def test_a_program_that_hangs_is_started_anew_once_and_the_plane_is_as_wanted(component: Component) -> None:
+def test_a_program_that_hangs_is_restarted_once_and_the_plane_is_as_wanted(component: Component) -> None:
     struck = later(hung(plane(), component, "east-2"), 1)
     steps = [
         each for each in steps_until(struck, is_done) if each.split()[0] in ("ReviveUnit", "Condemn", "PlaceReplica")
@@ -151,7 +151,7 @@ def done_to_events(truth: FaultyTruth, stop: Stop = is_done) -> list[str]:
     return [each for each in steps if "east-2" in each or each.startswith("PlaceReplica")]
 
 
-def test_a_member_of_the_events_etcd_that_hangs_is_started_anew() -> None:
+def test_a_member_of_the_events_etcd_that_hangs_is_restarted() -> None:
     struck = hung(apart(), Component.EVENTS_ETCD, "east-2")
     assert done_to_events(struck) == ["ReviveUnit etcd-events of east-2"]
     assert healed(until(later(struck, 1), is_done)) == 1
@@ -258,7 +258,7 @@ def test_a_member_that_hangs_waits_for_no_other_program_to_get_well() -> None:
     assert set(until(both, is_done).members) == {"east-1", "east-3", "east-4"}
 
 
-def test_nothing_is_started_anew_before_it_did_not_get_well_for_long_enough() -> None:
+def test_nothing_is_restarted_before_it_did_not_get_well_for_long_enough() -> None:
     noted = until(hung(plane(), Component.SCHEDULER, "east-2"), lambda truth, _: bool(truth.memory.unhealthy))
     assert healed(later(noted, 1)) == 0
     assert healed(later(noted, 2)) == 1
@@ -331,7 +331,7 @@ def test_the_budget_is_that_of_all_healing_and_0_means_never(golden: Golden) -> 
     assert healed(never) == 0
 
 
-def test_a_single_replica_is_started_anew_and_never_condemned_for_what_nobody_else_shows() -> None:
+def test_a_single_replica_is_restarted_and_never_condemned_for_what_nobody_else_shows() -> None:
     struck = later(sick(plane(1), Component.APISERVER, "east-1"), 40)
     assert struck.memory.condemned == ()
     assert healed(struck) == 1
@@ -384,7 +384,7 @@ def test_a_program_that_cannot_be_started_again_and_again_has_its_replica_exchan
     assert unhealthy(view(replace(world, failing=()))) == (), "a mere start is none"
 
 
-def test_nothing_is_started_anew_while_another_replica_is_out_by_our_own_doing() -> None:
+def test_nothing_is_restarted_while_another_replica_is_out_by_our_own_doing() -> None:
     truth = changing(3, 3, ReplicaChange(restart=frozenset({Component.APISERVER})))
     rolling = until(replace(truth, settings=replace(truth.settings, healing=HEALING)), about_to(AdoptRevision))
     struck = hung(rolling, Component.SCHEDULER, "east-3")

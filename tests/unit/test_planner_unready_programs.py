@@ -139,13 +139,13 @@ def another_down(world: World) -> World:
         ),
     ],
 )
-def test_the_time_begins_anew_when_something_else_may_be_the_reason(seen: World) -> None:
+def test_the_time_begins_again_when_something_else_may_be_the_reason(seen: World) -> None:
     world = later(seen, 10 * START)
     assert not given_up(world)
     assert noted(world) == ()
 
 
-def test_the_time_begins_anew_after_an_alarm() -> None:
+def test_the_time_begins_again_after_an_alarm() -> None:
     assert noted(alarmed(stuck(APISERVER))) == ()
 
 
@@ -202,7 +202,7 @@ def test_a_first_revision_whose_program_shows_nothing_new_is_given_up_with_what_
 
 
 @pytest.mark.parametrize("component", [ETCD, APISERVER])
-def test_one_that_shows_something_new_has_its_time_anew(component: Component) -> None:
+def test_one_that_shows_something_new_has_its_time_again(component: Component) -> None:
     world = hanging(component)
     for name in ALL:
         world = with_fact(world, name, lambda fact: replace(fact, quiet=()))

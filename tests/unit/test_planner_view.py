@@ -342,7 +342,7 @@ def test_what_was_lent_stays_until_the_last_voter_elsewhere_is_gone() -> None:
     assert not lends(Seen("east-1"), Seen("west-1"), Seen("west-2"), BEGUN), "the target holds the quorum"
 
 
-def test_nothing_is_lent_anew_amid_a_swap() -> None:
+def test_nothing_is_lent_again_amid_a_swap() -> None:
     assert not lends(Seen("east-1"), Seen("west-1"))
     elsewhere = Seen("east-2", learner=True)
     assert not lends(Seen("east-1"), Seen("west-1"), elsewhere), "what was lent to a move to another site is none"

@@ -62,7 +62,7 @@ async def test_a_look_goes_on_for_the_others_when_one_is_gone_and_ends_with_the_
     await asyncio.gather(one, other, return_exceptions=True)
     assert len(asyncio.all_tasks()) == 1, "nothing is left behind"
     slow.go.set()
-    assert await shared() == 0, "and the next one looks anew"
+    assert await shared() == 0, "and the next one looks again"
 
 
 async def test_who_waits_for_its_turn_may_give_up() -> None:

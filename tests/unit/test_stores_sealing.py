@@ -88,7 +88,7 @@ async def test_a_key_is_not_taken_for_a_seal(file: Path, new_key: Callable[[str]
         SqliteStore(file, key=new_key("key"))
 
 
-async def test_a_home_is_sealed_sealed_anew_and_unsealed(file: Path, new_key: Callable[[str], Key]) -> None:
+async def test_a_home_is_sealed_sealed_again_and_unsealed(file: Path, new_key: Callable[[str], Key]) -> None:
     first, second = new_key("first"), new_key("second")
     async with SqliteStore(file) as store:
         for name in ("alpha", "beta"):
@@ -105,7 +105,7 @@ async def test_a_home_is_sealed_sealed_anew_and_unsealed(file: Path, new_key: Ca
     assert await secret_of(file, "alpha", None) == SECRET
 
 
-async def test_what_add_ons_are_is_sealed_anew_with_the_keys(file: Path, new_key: Callable[[str], Key]) -> None:
+async def test_what_add_ons_are_is_sealed_again_with_the_keys(file: Path, new_key: Callable[[str], Key]) -> None:
     first, second = new_key("first"), new_key("second")
     content = AddonContent(name="dns", digest="1" * 64, data=SecretStr(SECRET))
     async with SqliteStore(file, key=first) as store:

@@ -92,7 +92,7 @@ def _backup(stored: PlaneBackup) -> str:
 
 
 def _addon(row: PlaneAddon) -> str:
-    """An add-on: how many objects it has, or why it is not as wanted."""
+    """An add-on: how many objects it has, or why it is not up to date."""
     state = row.message or f"{row.objects} objects are up to date"
     return f"add-on {row.name}: {escape(state)}"
 

@@ -175,12 +175,12 @@ def gone(name: str) -> bool:
 
 
 def follow(name: str, *, timeout: float | None = None) -> None:
-    """Be there until the plane is as wanted: follow the process that drives it, or drive it when none does."""
+    """Wait until the plane is up to date: follow the process that drives it, or drive it when none does."""
     call(lambda face: _follow(face, name, timeout))
 
 
 def wait_for(result: NamedOutput, text: str, *, detached: bool, output: Output) -> None:
-    """Be there until the plane that ``result`` is about is as wanted, and print that, unless this command is to end
+    """Wait until the plane that ``result`` is about is up to date, and print that, unless this command is to end
     now. ``text``: for people.
     """
     if detached:

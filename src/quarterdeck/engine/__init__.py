@@ -1,1 +1,1 @@
-"""Observe, plan, act, until it is as wanted."""
+"""Observe, plan, act, until the plane matches its spec."""

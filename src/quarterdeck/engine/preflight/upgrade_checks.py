@@ -156,7 +156,7 @@ def require_upgradable(current: ControlPlane, wanted: ControlPlane) -> None:
         raise InvalidInput(doing, seen, f"remove spec.upgrade, and 'upgrade {wanted.name} --finish' later")
     if after.compatible < before.compatible and before.compatible == before.binary:
         seen = f"its upgrade to {dotted(before.binary)} is final: older programs cannot read what is stored"
-        raise PreconditionFailed(doing, seen, f"'restore {wanted.name}' brings back a backup of before the upgrade")
+        raise PreconditionFailed(doing, seen, f"'restore {wanted.name}' brings back a backup from before the upgrade")
 
 
 def _after(move: Move) -> Behaviour:
