@@ -15,14 +15,14 @@ from report_lab import MACHINE, SECONDS, STARTED, ZERO, Journal, journal, operat
 from support.golden import Golden
 from support.resources import with_status
 
-from quarterdeck.api.operation import OperationPhase
+from quarterdeck.api.operation import OperationPhase, OperationType
 from quarterdeck.errors import Corrupt, NotFound
 from quarterdeck.probe.result import ProbeResult
 from quarterdeck.report.build import build, this_machine
 from quarterdeck.report.journal import moments_of, phases_of, steps_of, swap_window
 from quarterdeck.report.schema import Outcome, Phase, Place, Role, StepOutcome, dump, load
 from quarterdeck.report.verdicts import Limits, verdicts
-from quarterdeck.report.words import headline, milliseconds, seconds, summary, times
+from quarterdeck.report.words import VERBS, headline, milliseconds, seconds, summary, times
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -304,3 +304,7 @@ def test_the_machine_is_described() -> None:
     assert machine.cores >= 1
     assert machine.memory_bytes > 1 << 26
     assert machine.versions == {"etcd": "3.6.16"}
+
+
+def test_every_kind_of_operation_has_a_verb() -> None:
+    assert set(VERBS) == {each.value for each in OperationType}

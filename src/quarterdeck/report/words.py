@@ -5,11 +5,13 @@ from __future__ import annotations
 from quarterdeck.probe.schema import Probe
 from quarterdeck.report.schema import Outcome, Place, PromiseVerdict, Report
 
-_VERBS = {
+#: The verb of each type of operation.
+VERBS = {
     "Create": "created",
     "Migrate": "moved",
     "Failover": "failed over",
     "Scale": "scaled",
+    "Upgrade": "upgraded",
     "Apply": "changed",
     "Replace": "replaced",
     "Abort": "brought back",
@@ -50,7 +52,7 @@ def times(value: float, base: float) -> str:
 
 def headline(report: Report) -> str:
     """Such as ``demo moved east → west in 14.2 s``."""
-    verb = _VERBS.get(report.kind, report.kind.lower())
+    verb = VERBS.get(report.kind, report.kind.lower())
     some = report.kind == "Replace"
     subject, is_, was = (f"replicas of {report.plane}", "are", "were") if some else (report.plane, "is", "was")
     took = f"in {seconds(report.seconds)}"
