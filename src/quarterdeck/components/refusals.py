@@ -20,6 +20,9 @@ from quarterdeck.model.components import Component
 _ELSEWHERE = "it would use another apiserver, or not wait for the lease"
 _PER_REPLICA = "it differs from replica to replica, and extra arguments are equal on all"
 _OPEN = "it would serve without authentication or encryption"
+_WINDOWS = "spec.upgrade.window sets it: programs must agree on it, and on what may be stored"
+#: Of an apiserver, a controller manager and a scheduler.
+_EMULATION = dict.fromkeys(("emulated-version", "min-compatibility-version"), _WINDOWS)
 _SHARED_PORT = "two programs could listen on one port unnoticed"
 _SIGNER = "it cannot be combined with the plane's own signing key"
 _JWT = "it cannot be combined with the plane's authentication configuration"
@@ -27,6 +30,8 @@ _GONE = "no supported version of the program has it"
 _FOUNDING = "quarterdeck decides how a cluster is founded and joined"
 
 APISERVER_FLAGS: Mapping[str, str] = {
+    **_EMULATION,
+    "emulation-forward-compatible": _WINDOWS,
     "admission-control": "it would turn off all admission plugins that it does not name",
     "anonymous-auth": "the authentication configuration decides what anonymous users can see",
     "authorization-config": "it would replace the Node and RBAC authorizers",
@@ -81,6 +86,7 @@ _SIGNERS: Mapping[str, str] = {
     for part in ("cert", "key")
 }
 CONTROLLER_MANAGER_FLAGS: Mapping[str, str] = {
+    **_EMULATION,
     **CONTROLLER_FLAGS,
     **_SIGNERS,
     "deployment-controller-sync-period": _GONE,
@@ -90,6 +96,7 @@ CONTROLLER_MANAGER_FLAGS: Mapping[str, str] = {
     "pod-eviction-timeout": f"{_GONE}: tolerations of pods decide how long they stay on a node that is not ready",
 }
 SCHEDULER_FLAGS: Mapping[str, str] = {
+    **_EMULATION,
     **CONTROLLER_FLAGS,
     "algorithm-provider": f"{_GONE}; {SCHEDULER}",
     "config": SCHEDULER,
