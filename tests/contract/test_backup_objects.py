@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from base64 import b64encode
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ from pydantic import JsonValue
 from support.conditions import until
 from support.etcd_cluster import eventually
 from support.leftovers import working_in
-from support.replica_processes import OneReplica, binaries, one_replica
+from support.replica_processes import OneReplica, binaries, replica
 
 from quarterdeck.api.belongings import PlaneSecrets
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
@@ -38,12 +38,11 @@ from quarterdeck.errors import Conflict, InvalidInput, NotFound, PreconditionFai
 from quarterdeck.etcd.calls import ClientTls
 from quarterdeck.etcd.client import EtcdMember
 from quarterdeck.kube.http import HttpKube
-from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName
 from quarterdeck.pki.codec import encode
 from quarterdeck.upstream.upstream import Upstream
 
-__all__ = ["binaries"]
+__all__ = ["binaries", "replica"]
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -150,14 +149,6 @@ class Lab:
 
 async def _one(content: bytes) -> AsyncGenerator[bytes, None]:
     yield content
-
-
-@pytest.fixture(scope="module")
-def replica(binaries: Mapping[Any, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneReplica]:
-    with one_replica(tmp_path_factory.mktemp("replica"), binaries) as made, made.processes:
-        made.start_and_await(Component.ETCD)
-        made.start_and_await(Component.APISERVER)
-        yield made
 
 
 @pytest.fixture

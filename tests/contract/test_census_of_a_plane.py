@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import AsyncIterator, Iterator, Mapping
-from pathlib import Path
-from typing import Any
+from collections.abc import AsyncIterator
 
 import pytest
 from pydantic import JsonValue
 from support.etcd_cluster import eventually
-from support.replica_processes import OneReplica, binaries, one_replica
+from support.replica_processes import OneReplica, binaries, replica
+from support.widgets import DEFINITION, DEFINITIONS, WIDGETS
 
 from quarterdeck.census.census import census
 from quarterdeck.census.result import Census, undecodable
@@ -19,35 +18,14 @@ from quarterdeck.components.credentials import EncryptionKey
 from quarterdeck.etcd.calls import ClientTls
 from quarterdeck.etcd.real import RealEtcd
 from quarterdeck.kube.http import HttpKube
-from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName
 from quarterdeck.upstream.catalog import Versions
 
-__all__ = ["binaries"]
+__all__ = ["binaries", "replica"]
 
 pytestmark = pytest.mark.timeout(300)
 
 DEFAULT = "/api/v1/namespaces/default"
-CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-WIDGETS = "/apis/tests.example/v1/namespaces/default/widgets"
-CRD: dict[str, JsonValue] = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "widgets.tests.example"},
-    "spec": {
-        "group": "tests.example",
-        "scope": "Namespaced",
-        "names": {"plural": "widgets", "singular": "widget", "kind": "Widget"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
-            }
-        ],
-    },
-}
 
 
 class Lab:
@@ -68,14 +46,6 @@ class Lab:
         return await census(self.etcd, (url,), keys)
 
 
-@pytest.fixture(scope="module")
-def replica(binaries: Mapping[Any, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneReplica]:
-    with one_replica(tmp_path_factory.mktemp("replica"), binaries) as made, made.processes:
-        made.start_and_await(Component.ETCD)
-        made.start_and_await(Component.APISERVER)
-        yield made
-
-
 @pytest.fixture
 async def lab(replica: OneReplica) -> AsyncIterator[Lab]:
     made = Lab(replica)
@@ -89,7 +59,9 @@ async def filled(lab: Lab) -> None:
     await lab.put(f"{DEFAULT}/secrets", "Secret", "password", data={"it": b64encode(b"hunter2").decode()})
     await lab.put("/apis/resource.k8s.io/v1/deviceclasses", "DeviceClass", "gpu", "resource.k8s.io/v1", spec={})
     await lab.put(f"{DEFAULT}/services", "Service", "front", spec={"ports": [{"port": 80}]})
-    await lab.kube.apply(lab.replica.apiserver, f"{CRDS}/widgets.tests.example", CRD, manager="somebody", force=True)
+    await lab.kube.apply(
+        lab.replica.apiserver, f"{DEFINITIONS}/widgets.tests.example", DEFINITION, manager="somebody", force=True
+    )
 
     async def served() -> None:
         assert await lab.kube.read(lab.replica.apiserver, WIDGETS) is not None

@@ -22,6 +22,7 @@ from support.conditions import CALL, until
 from support.leftovers import processes_of
 from support.plane_lab import PlaneLab, managed
 from support.s3_lab import BUCKET, S3Lab, s3_server
+from support.widgets import DEFINITION, DEFINITIONS, WIDGETS
 
 from quarterdeck.components.etcd import BUMP
 
@@ -39,34 +40,13 @@ spec:
 """
 _DEFAULT = "/api/v1/namespaces/default"
 _RBAC = "/apis/rbac.authorization.k8s.io/v1/namespaces/default"
-_WIDGETS = "/apis/tests.example/v1/namespaces/default/widgets"
-_CRD = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "widgets.tests.example"},
-    "spec": {
-        "group": "tests.example",
-        "scope": "Namespaced",
-        "names": {"plural": "widgets", "singular": "widget", "kind": "Widget"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-                },
-            }
-        ],
-    },
-}
 #: What is created of each kind; the names are added.
 _OBJECTS: dict[str, dict[str, Any]] = {
     CONFIGMAPS: {"data": {"text": "a value with ü and \n a second line"}},
     f"{_DEFAULT}/secrets": {"data": {"bytes": b64encode(bytes(range(256))).decode()}},
     f"{_DEFAULT}/services": {"spec": {"ports": [{"port": 80}], "selector": {"app": "none"}}},
     f"{_RBAC}/roles": {"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]},
-    _WIDGETS: {"apiVersion": "tests.example/v1", "kind": "Widget", "spec": {"size": 3}},
+    WIDGETS: {"apiVersion": "tests.example/v1", "kind": "Widget", "spec": {"size": 3}},
 }
 
 _MADE = {"labelSelector": "made-by=tests"}
@@ -99,8 +79,8 @@ def created(client: Client, prefix: str, count: int) -> None:
 def with_widgets(client: Client) -> None:
     """The plane serves widgets."""
     with client.http(timeout=60.0) as http:
-        http.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", json=_CRD).raise_for_status()
-        answered(http, "GET", _WIDGETS)
+        http.post(DEFINITIONS, json=DEFINITION).raise_for_status()
+        answered(http, "GET", WIDGETS)
 
 
 def deleted(client: Client) -> None:

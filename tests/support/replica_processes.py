@@ -244,3 +244,12 @@ def one_replica(
     (folder / "audit").mkdir(mode=0o700)
     with Processes(folder) as processes:
         yield OneReplica(plane, replica, secrets, certificates, cluster, processes)
+
+
+@pytest.fixture(scope="module")
+def replica(binaries: Mapping[UpstreamProgram, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneReplica]:
+    """A replica of a module's own, whose etcd and apiserver run."""
+    with one_replica(tmp_path_factory.mktemp("replica"), binaries) as made, made.processes:
+        made.start_and_await(Component.ETCD)
+        made.start_and_await(Component.APISERVER)
+        yield made

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from model.faulty_truth import FaultyTruth
 from model.stories import (
     ROLLING_STEPS,
     planned,
     step_words,
+    steps_until_done,
     whats,
     with_fact,
     with_membership,
@@ -24,11 +26,9 @@ from quarterdeck.model.memory import Rejection
 from quarterdeck.model.steps.units import AdoptRevision, StartUnit, StopUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import World
-from quarterdeck.planner.planner import plan
 from quarterdeck.planner.revisions import next_revision, wanted_revision
 from quarterdeck.planner.rules.replica_programs import control
-from quarterdeck.planner.simulated import apply, observe, tick
-from quarterdeck.planner.simulated.truth import Truth
+from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
 
 KUBE, CLOUD = Component.CONTROLLER_MANAGER, Component.CLOUD_CONTROLLER_MANAGER
@@ -36,7 +36,7 @@ CHANGED = ReplicaChange(restart=frozenset({KUBE, CLOUD}))
 ALL = frozenset({FORMER, BETWEEN, NEW})
 
 
-def asked(*, together: bool = False, change: ReplicaChange = CHANGED, broken: Component | None = None) -> Truth:
+def asked(*, together: bool = False, change: ReplicaChange = CHANGED, broken: Component | None = None) -> FaultyTruth:
     """A plane that is well, of which a revision has just been asked for that must not run beside what it runs."""
     return changing(3, 3, change, cloud=ALL, handed=True, together=together, broken=broken)
 
@@ -48,18 +48,9 @@ def of(world: World, **revisions: str) -> World:
     return with_memory(world, replicas=replicas)
 
 
-def story(truth: Truth) -> list[str]:
-    """Which revisions are adopted, one after another, until all is as wanted."""
-    adopted: list[str] = []
-    for _ in range(200):
-        now = plan(observe(truth))
-        if now.done:
-            return adopted
-        for step in now.now:
-            truth = apply(truth, step)
-            adopted += [step.revision] if isinstance(step, AdoptRevision) else []
-        truth = tick(truth)
-    raise AssertionError(f"it never ends: {plan(observe(truth))}")
+def story(truth: FaultyTruth) -> list[str]:
+    """Which revisions are adopted, one after another, until nothing is left to do."""
+    return [step.revision for _, step in steps_until_done(truth) if isinstance(step, AdoptRevision)]
 
 
 def test_all_come_to_what_lies_between_before_the_first_comes_to_what_is_wanted() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from model.faulty_truth import FaultyTruth
-from model.stories import until
+from model.stories import steps_until_done, until
 from model.worlds import BETWEEN, FORMER, NEW, changing, settled
 from support.golden import Golden
 
@@ -31,19 +31,13 @@ def upgraded() -> FaultyTruth:
 def story(truth: FaultyTruth) -> list[str]:
     """What is adopted, and when what is stored is checked, until nothing is left to do."""
     told: list[str] = []
-    for _ in range(300):
-        now = plan(observe(truth))
-        if now.done:
-            return told
-        for step in now.now:
-            truth = apply(truth, step)
-            match step:
-                case AdoptRevision():
-                    told.append(f"{step.replica} {step.revision}")
-                case CheckStored() | NoteUnchecked():
-                    told.append(step.kind)
-        truth = truth if now.now else tick(truth)
-    raise AssertionError(f"it does not end: {told}")
+    for _, step in steps_until_done(truth):
+        match step:
+            case AdoptRevision():
+                told.append(f"{step.replica} {step.revision}")
+            case CheckStored() | NoteUnchecked():
+                told.append(step.kind)
+    return told
 
 
 def test_a_newer_version_is_reached_by_the_one_that_emulates_without_any_check() -> None:
