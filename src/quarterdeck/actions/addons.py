@@ -26,6 +26,7 @@ from quarterdeck.addons.content import Content
 from quarterdeck.addons.objects import CRD, DesiredObject, GroupKind, Manifest, Ref, defined
 from quarterdeck.addons.order import established, for_removal, has_ready, in_order, rank, services, unestablished
 from quarterdeck.addons.rbac import for_locks
+from quarterdeck.api.names import few
 from quarterdeck.components.controller.sets import locks
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.kube.port import Address, ApiResource, Discovered, Meta, Refusal, Refused
@@ -136,7 +137,7 @@ class Addons:
                 waiting += [words] if words else []
             waiting += await self._unestablished(group)
         if waiting:
-            raise Waits(f"applying add-on {content.addon}", _few(waiting))
+            raise Waits(f"applying add-on {content.addon}", few(waiting, _TOLD, "; "))
         return owned
 
     async def _reason_to_wait(self, wanted: DesiredObject, before: Mapping[Ref, Manifest]) -> str:
@@ -248,7 +249,7 @@ class Addons:
             ordered = for_removal(gone)
             first = [ref for ref in ordered if rank(ref) == rank(ordered[0])]
             if going := [str(ref) for ref in first if gone[ref][0].deleting]:
-                raise Waits(f"removing objects of add-on {parent.addon}", f"{_few(going)} is being deleted")
+                raise Waits(f"removing objects of add-on {parent.addon}", f"{few(going, _TOLD, '; ')} is being deleted")
             for ref in first:
                 await self._delete(ref, *gone[ref])
 
@@ -278,11 +279,6 @@ def _bare(ref: Ref) -> Manifest:
 
 def _last_rank() -> int:
     return rank(Ref(GroupKind("apiregistration.k8s.io", "APIService"), "", ""))
-
-
-def _few(words: list[str]) -> str:
-    more = f", and {len(words) - _TOLD} more" if len(words) > _TOLD else ""
-    return "; ".join(words[:_TOLD]) + more
 
 
 # The permission to hold the locks of controller sets.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from quarterdeck.actions.addresses import client_urls
 from quarterdeck.actions.handlers import Detail, Handlers
 from quarterdeck.actions.plane import Plane
+from quarterdeck.api.names import few
 from quarterdeck.census.census import census
 from quarterdeck.census.result import Undecodable, lost
 from quarterdeck.components.minors import Minor, dotted
@@ -42,8 +43,7 @@ async def stored_objects(plane: Plane, version: Minor) -> StoredObjects:
         left = lost(found, version, now)
         number, unreadable = number + found.number, unreadable + left.number
         named += _named(left)
-    more = [f"and {len(named) - _SHOWN} more types"] if len(named) > _SHOWN else []
-    return StoredObjects(number, unreadable, "; ".join((*named[:_SHOWN], *more)))
+    return StoredObjects(number, unreadable, few(named, _SHOWN, "; "))
 
 
 async def check_stored(plane: Plane, step: CheckStored, _: World) -> Detail:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from ipaddress import ip_address
 
 #: Of a plane. With an ordinal and a component it still fits into a DNS label (63, RFC 1035) and a certificate's common
@@ -71,6 +71,12 @@ def shortened(value: object, longest: int = 60) -> str:
     """A value as errors show it: its repr, shortened."""
     text = repr(value)
     return text if len(text) <= longest else text[: longest - 3] + "..."
+
+
+def few(words: Sequence[str], most: int, separator: str = ", ") -> str:
+    """The first of some words, and how many more there are."""
+    more = f", and {len(words) - most} more" if len(words) > most else ""
+    return separator.join(words[:most]) + more
 
 
 def _is_address(text: str) -> bool:

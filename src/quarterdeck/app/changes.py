@@ -106,7 +106,8 @@ async def _applied(engine: Engine, declared: ControlPlane) -> Examined:
         differences=differences,
         addons=addons,
         contents=contents,
-        findings=(*checked, *standby, *findings_of_versions(wanted), *warnings_of(wanted.spec), *findings(contents)),
+        # The checks of an upgrade have the findings of versions.
+        findings=(*(checked or findings_of_versions(wanted)), *standby, *warnings_of(wanted.spec), *findings(contents)),
         forecast=steps,
         needed=wanted.spec != current.spec or bool(differences) or bool(addons),
     )

@@ -38,6 +38,11 @@ def window_of(declared: ReplicaTemplate | ControlPlaneSpec) -> UpgradeWindow:
     return declared.upgrade.window if declared.upgrade is not None else UpgradeWindow.RAISED
 
 
+def written_window(window: UpgradeWindow) -> UpgradeWindow | None:
+    """A window as a revision has it: None for the usual one, so that equal programs have equal revisions."""
+    return None if window is UpgradeWindow.RAISED else window
+
+
 def behaviour(declared: ReplicaTemplate | ControlPlaneSpec) -> Behaviour:
     """How programs behave in their window. While they emulate, and until the window is final, the former minor version
     reads everything that they store.
@@ -99,6 +104,6 @@ def stops(start: ReplicaTemplate, goal: ReplicaTemplate) -> Iterator[ReplicaTemp
         yield goal.model_copy(
             update={
                 "kubernetes_version": newer.kubernetes_version,
-                "upgrade_window": None if window is UpgradeWindow.RAISED else window,
+                "upgrade_window": written_window(window),
             }
         )

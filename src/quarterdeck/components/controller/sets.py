@@ -122,18 +122,16 @@ def stops(start: ReplicaTemplate, goal: ReplicaTemplate) -> Iterator[ReplicaTemp
     after the other where it was, alone, then under its lock there, or nowhere, then under its lock where it is to be.
     Sets migrate one after another: a manager has one migration lock.
     """
-    gone = tuple(_gone(start, goal))
-    sets = (*(goal.controller_sets or ()), *gone)
-    now = {each.name: _as(each, _owner(start, each), Guard.MANAGER) for each in sets}
-    cloud = goal.cloud_controller_manager or start.cloud_controller_manager
-    for each in sets:
+    first, gone = with_sets_of(start, goal), tuple(_gone(start, goal))
+    now = {each.name: each for each in first.controller_sets or ()}
+    for each in (*(goal.controller_sets or ()), *gone):
         before, after = now[each.name].owner, each.owner
         locks = all(_has_locks(owner, goal.kubernetes_version) for owner in (before, after))
         handed = [(before, Guard.SET), (after, Guard.SET)] if locks else [(before, Guard.NONE)]
         last = [(after, Guard.MANAGER)] if each in gone else []
         for owner, guard in ((before, Guard.MANAGER), *handed, *last):
             there = {**now, each.name: _as(each, owner, guard)}
-            yield goal.model_copy(update={"controller_sets": tuple(there.values()), "cloud_controller_manager": cloud})
+            yield first.model_copy(update={"controller_sets": tuple(there.values())})
         now[each.name] = _as(each, after, Guard.MANAGER)
 
 

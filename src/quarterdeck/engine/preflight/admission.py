@@ -12,7 +12,7 @@ from quarterdeck.api.site import AddressSpace, LocalSpec, Site, SshSpec
 from quarterdeck.components.admission_plugins import pod_security_problems
 from quarterdeck.components.catalogue import CATALOGUE, flags_of
 from quarterdeck.components.refusals import refuse_dangerous, refuse_host_files, service_range_problem
-from quarterdeck.components.replica import check_extra_args
+from quarterdeck.components.replica import check_extra_args, program_version
 from quarterdeck.components.version_rules import flaws, illegal_flags
 from quarterdeck.components.ways import way
 from quarterdeck.endpoint.dns.claims import CONSENT, stranger
@@ -120,8 +120,11 @@ async def _can_start(engine: Engine, wanted: ControlPlane, current: ControlPlane
     store = engine.home.store
     after = await revisions.wanted_template(store, wanted)
     before = await revisions.wanted_template(store, current) if current is not None else None
-    for each in (*(way(before, after) if before is not None else ()), after):
-        await require_start(engine.trials, wanted.name, each, before, await engine.programs_of(each))
+    stops = (*(way(before, after) if before is not None else ()), after)
+    found = await engine.programs_of(*stops)
+    for each in stops:
+        programs = {one: path for (one, version), path in found.items() if version == program_version(one, each)}
+        await require_start(engine.trials, wanted.name, each, before, programs)
     await engine.name_server()
 
 

@@ -5,14 +5,15 @@ flags, and backups.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from quarterdeck.actions.addresses import apiserver_address
 from quarterdeck.actions.stored import stored_objects
 from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.names import few
+from quarterdeck.api.plane.upgrade import UpgradeWindow
 from quarterdeck.components.minors import dotted
-from quarterdeck.components.upgrade_windows import Behaviour, behaviour
+from quarterdeck.components.upgrade_windows import Behaviour, behaviour, window_of
 from quarterdeck.components.upstream_versions import minor
 from quarterdeck.components.version_rules import problems
 from quarterdeck.engine.observation.move import Move
@@ -38,12 +39,12 @@ async def kubelets(move: Move) -> Finding:
     versions = {each.name: each.status.info.version for each in found if each.status.info.version}
     newer = [f"{name} ({version})" for name, version in versions.items() if _minor_of(version) > emulated]
     if newer:
-        seen = f"newer than {dotted(emulated)}: {_few(newer)}"
+        seen = f"newer than {dotted(emulated)}: {few(newer, _SHOWN)}"
         return refuse("kubelets", seen, f"install kubelets of {dotted(emulated)} or older on these nodes first")
     oldest = emulated[0], emulated[1] - _OLDER
     older = [f"{name} ({version})" for name, version in versions.items() if _minor_of(version) < oldest]
     if older:
-        seen = f"older than {dotted(oldest)}: {_few(older)}"
+        seen = f"older than {dotted(oldest)}: {few(older, _SHOWN)}"
         return refuse("kubelets", seen, f"upgrade the kubelets of these nodes to {dotted(oldest)} or newer first")
     return ok("kubelets", f"{len(found)} nodes, all from {dotted(oldest)} to {dotted(emulated)}")
 
@@ -56,7 +57,7 @@ async def removed_apis(move: Move) -> Finding:
     used = {each.words for found in answers for each in found if each.removed and each.removed <= emulated}
     if not used:
         return ok("removed APIs", f"no client has asked for one that {dotted(emulated)} does not have")
-    seen = f"clients have asked for APIs that {dotted(emulated)} does not have: {_few(sorted(used))}"
+    seen = f"clients have asked for APIs that {dotted(emulated)} does not have: {few(sorted(used), _SHOWN)}"
     advice = "find them in the audit log by the annotation k8s.io/removed-release, and change them"
     return Finding("removed APIs", Verdict.WARN, f"{seen}; {advice}")
 
@@ -83,7 +84,7 @@ async def webhooks(move: Move) -> Finding:
     ]
     if not exact:
         return ok("webhooks", "all match equivalent versions of APIs")
-    seen = f"these match exact versions of APIs only, and may miss requests for newer ones: {_few(exact)}"
+    seen = f"these match exact versions of APIs only, and may miss requests for newer ones: {few(exact, _SHOWN)}"
     return Finding("webhooks", Verdict.WARN, f"{seen}; set their matchPolicy to Equivalent")
 
 
@@ -92,7 +93,7 @@ async def custom_resources(move: Move) -> Finding:
     found = await definitions(move.plane.kube, _apiserver(move))
     lost = [f"{each.metadata.name} ({', '.join(each.lost)})" for each in found if each.lost]
     if lost:
-        seen = f"they may be stored in versions that their definitions no longer have: {_few(lost)}"
+        seen = f"they may be stored in versions that their definitions no longer have: {few(lost, _SHOWN)}"
         return refuse("custom resources", seen, "add these versions again, and store the resources in another one")
     return ok("custom resources", f"{len(found)} definitions, which have every version that may be stored")
 
@@ -151,10 +152,11 @@ def require_upgradable(current: ControlPlane, wanted: ControlPlane) -> None:
         seen = f"spec.kubernetesVersion: from {dotted(before.binary)} to {dotted(after.binary)} skips minor versions"
         next_step = f"'upgrade {wanted.name} --to {wanted.spec.kubernetes_version}' takes one after the other"
         raise InvalidInput(doing, seen, next_step)
-    if after.binary > before.binary and after.compatible == after.binary:
+    final = UpgradeWindow.FINAL
+    if after.binary > before.binary and window_of(wanted.spec) is final:
         seen = f"spec.upgrade.window: final, together with the upgrade to {dotted(after.binary)}"
         raise InvalidInput(doing, seen, f"remove spec.upgrade, and 'upgrade {wanted.name} --finish' later")
-    if after.compatible < before.compatible and before.compatible == before.binary:
+    if after.compatible < before.compatible and window_of(current.spec) is final:
         seen = f"its upgrade to {dotted(before.binary)} is final: older programs cannot read what is stored"
         raise PreconditionFailed(doing, seen, f"'restore {wanted.name}' brings back a backup from before the upgrade")
 
@@ -177,8 +179,3 @@ def _address(move: Move, replica: str) -> Address:
 def _minor_of(version: str) -> tuple[int, int]:
     """Of the version of a kubelet, which may have a suffix (``v1.36.3-eks-1234``)."""
     return minor(version.partition("-")[0].partition("+")[0])
-
-
-def _few(names: Sequence[str]) -> str:
-    more = [f"and {len(names) - _SHOWN} more"] if len(names) > _SHOWN else []
-    return ", ".join((*names[:_SHOWN], *more))

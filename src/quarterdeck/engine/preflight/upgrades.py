@@ -83,7 +83,15 @@ async def upgrade_options(home: Home, name: str) -> tuple[UpgradeOption, ...]:
     """
     current = await recorded.existing(home.store, name)
     await require_in_reach(home, current)
-    return tuple([await _option(home, current, version) for version in _candidates(current.spec)])
+    options, known = list[UpgradeOption](), dict[str, tuple[Finding, ...]]()
+    for version in _candidates(current.spec):
+        spec = upgrade_path.first_part(current.spec, version, None)
+        first = spec.kubernetes_version
+        if first not in known:  # all later versions begin with the next one
+            known[first] = await _notable(home, current, current.model_copy(update={"spec": spec}))
+        until = KUBERNETES[minor(version)].supported_until
+        options.append(UpgradeOption(version=version, parts=_parts(spec), supported_until=until, findings=known[first]))
+    return tuple(options)
 
 
 def _candidates(spec: ControlPlaneSpec) -> tuple[str, ...]:
@@ -94,19 +102,17 @@ def _candidates(spec: ControlPlaneSpec) -> tuple[str, ...]:
     return tuple(each for each in versions if minor(each) != here or patch(each) > patch(spec.kubernetes_version))
 
 
-async def _option(home: Home, current: ControlPlane, version: str) -> UpgradeOption:
-    spec = upgrade_path.first_part(current.spec, version, None)
-    parts = [spec.kubernetes_version]
+def _parts(spec: ControlPlaneSpec) -> tuple[str, ...]:
+    """The versions of the parts of an upgrade, of which ``spec`` is the first."""
     following = upgrade_path.next_part(spec)
-    while following is not None:
-        parts.append(following.kubernetes_version)
-        following = upgrade_path.next_part(following)
-    wanted = current.model_copy(update={"spec": spec})
+    return (spec.kubernetes_version, *(_parts(following) if following is not None else ()))
+
+
+async def _notable(home: Home, current: ControlPlane, wanted: ControlPlane) -> tuple[Finding, ...]:
+    """The findings about a part that warn or refuse."""
     try:
         require_upgradable(current, wanted)
         findings, _ = await preview(home, current, wanted)
     except QuarterdeckError as error:
         findings = (refuse("way", error.seen, error.next_step),)
-    notable = tuple(each for each in findings if each.verdict is not Verdict.OK)
-    until = KUBERNETES[minor(version)].supported_until
-    return UpgradeOption(version=version, parts=tuple(parts), supported_until=until, findings=notable)
+    return tuple(each for each in findings if each.verdict is not Verdict.OK)

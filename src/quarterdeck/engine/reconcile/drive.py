@@ -115,18 +115,22 @@ class Engine:
         """The programs of all revisions of a plane's replicas, by program and version, and CoreDNS; downloaded if they
         are missing.
         """
-        found: dict[tuple[Component, str], PurePosixPath] = {}
-        for template in (await revisions.known(self.home.store, plane, guess=True)).templates.values():
-            paths = await self.programs_of(template)
-            found |= {(each, program_version(each, template)): path for each, path in paths.items()}
-        return found, await self.name_server()
+        known = await revisions.known(self.home.store, plane, guess=True)
+        return await self.programs_of(*known.templates.values()), await self.name_server()
 
-    async def programs_of(self, template: ReplicaTemplate) -> Mapping[Component, PurePosixPath]:
-        """The programs of replicas of a revision; downloaded if they are missing."""
-        versions = Versions.parse(kubernetes=template.kubernetes_version, etcd=template.etcd.version)
-        wanted = released()
-        paths = await self.upstream.ensure(tuple(dict.fromkeys(wanted.values())), versions)
-        return {component: PurePosixPath(paths[program]) for component, program in wanted.items()}
+    async def programs_of(self, *templates: ReplicaTemplate) -> dict[tuple[Component, str], PurePosixPath]:
+        """The programs of replicas of these revisions, by program and version; downloaded if they are missing. Those of
+        each pair of versions are looked for once: all of a cached program is read then.
+        """
+        wanted, found = released(), dict[tuple[Component, str], PurePosixPath]()
+        for (kubernetes, etcd), template in {
+            (each.kubernetes_version, each.etcd.version): each for each in templates
+        }.items():
+            versions = Versions.parse(kubernetes=kubernetes, etcd=etcd)
+            paths = await self.upstream.ensure(tuple(dict.fromkeys(wanted.values())), versions)
+            for component, program in wanted.items():
+                found[component, program_version(component, template)] = PurePosixPath(paths[program])
+        return found
 
     async def name_server(self) -> Path:
         """CoreDNS; downloaded if it is missing."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from quarterdeck.api.controlplane import Audit, ControlPlane, ControlPlaneSpec
+from quarterdeck.api.controlplane import Audit, ControlPlane
 from quarterdeck.api.plane.endpoint import EndpointMode
 from quarterdeck.api.plane.etcd import ETCD_ELECTION, ETCD_HEARTBEAT
-from quarterdeck.api.plane.upgrade import UpgradeWindow
 from quarterdeck.api.revision import (
     AuditTemplate,
     EtcdTemplate,
@@ -22,6 +21,7 @@ from quarterdeck.components.audit_policy import default_audit_policy, policy_pro
 from quarterdeck.components.controller.sets import at_rest
 from quarterdeck.components.etcd import CATCHUP_ENTRIES
 from quarterdeck.components.template import Revisions
+from quarterdeck.components.upgrade_windows import window_of, written_window
 from quarterdeck.components.ways import apart, way
 from quarterdeck.engine.workspace import belongings
 from quarterdeck.engine.workspace.places import site_as_known
@@ -185,18 +185,11 @@ def template_of(plane: ControlPlane, site: Site, audit: AuditTemplate) -> Replic
         admission=spec.admission if spec.admission and spec.admission.plugins else None,
         tracing=spec.tracing,
         cloud_controller_manager=spec.cloud_controller_manager,
-        upgrade_window=_window(spec),
+        upgrade_window=written_window(window_of(spec)),
         controller_sets=at_rest(spec.controller_sets, spec.kubernetes_version) or None,
         node_bootstrap=True if takes_nodes(plane) else None,
         certificates=spec.certificates,
     )
-
-
-def _window(spec: ControlPlaneSpec) -> UpgradeWindow | None:
-    """None for the usual window: then templates of before and after an upgrade are equal."""
-    if spec.upgrade is None or spec.upgrade.window is UpgradeWindow.RAISED:
-        return None
-    return spec.upgrade.window
 
 
 def takes_nodes(plane: ControlPlane) -> bool:
