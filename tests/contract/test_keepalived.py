@@ -147,7 +147,7 @@ def _balancer(
             ready_port=STATUS,
             server_name=SERVER_NAME,
         ),
-        tls=lambda: issue_balancer_tls(authority.pair, MANAGER, (address, vip), authority.now, (edge,)),
+        tls=lambda: issue_balancer_tls(authority.authorities, MANAGER, (address, vip), authority.now, (edge,)),
         client=client,
         floating=Floating(
             own=vip,

@@ -546,6 +546,15 @@ async def test_only_the_object_that_was_seen_is_deleted(lab: Lab) -> None:
     assert await lab.kube.delete(lab.apiserver, path, uid=made.uid) is False
 
 
+async def test_an_object_is_stored_again_unchanged(lab: Lab) -> None:
+    path = CONFIG_MAP.path("default", "again")
+    await lab.kube.apply(lab.apiserver, path, held("again"), manager=MANAGER)
+    before = await lab.kube.read(lab.apiserver, path)
+    assert await lab.kube.rewrite(lab.apiserver, path) is True
+    assert await lab.kube.read(lab.apiserver, path) == before
+    assert await lab.kube.rewrite(lab.apiserver, CONFIG_MAP.path("default", "nowhere")) is False
+
+
 async def test_what_is_missing_may_come_later(lab: Lab) -> None:
     nothing = ApiResource("example.com", "v1", "Thing", "things", namespaced=True)
     assert await lab.kube.metadata(lab.apiserver, nothing, "set=mine") == ()

@@ -193,7 +193,7 @@ async def test_new_certificates_are_taken_without_a_cut(lab: EnvoyLab) -> None:
     backends = await running(lab, "r1")
     client = await lab.connect()
     assert client is not None
-    tls = issue_balancer_tls(lab.authority.pair, MANAGER, (lab.ip,), lab.authority.now)
+    tls = issue_balancer_tls(lab.authority.authorities, MANAGER, (lab.ip,), lab.authority.now)
     await replace(lab.balancer, tls=lambda: tls).apply(backends)
     wanted = ssl.PEM_cert_to_DER_cert(tls.serving.certificate.decode())
     await eventually(lambda: serves(lab, wanted))

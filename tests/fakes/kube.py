@@ -263,6 +263,10 @@ class FakeKube:
         """See the port."""
         return await self.objects.preview(apiserver, path, manifest, manager=manager)
 
+    async def rewrite(self, apiserver: Address, path: str) -> bool:
+        """See the port."""
+        return await self.objects.rewrite(apiserver, path)
+
     async def delete(self, apiserver: Address, path: str, *, uid: str) -> bool:
         """See the port."""
         return await self.objects.delete(apiserver, path, uid=uid)

@@ -177,6 +177,12 @@ class FakeObjects:
         finally:
             self.objects, self.calls = before, calls
 
+    async def rewrite(self, apiserver: Address, path: str) -> bool:
+        """See the port."""
+        self.reach(apiserver)
+        self.calls.append(f"rewrite {path}")
+        return path in self.objects
+
     async def delete(self, apiserver: Address, path: str, *, uid: str) -> bool:
         """See the port."""
         self.reach(apiserver)

@@ -27,6 +27,7 @@ from quarterdeck.api.site import LocalSpec, SiteStatus
 from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.components.controller import controller_manager, scheduler
 from quarterdeck.components.ports import load_balancer_port
+from quarterdeck.engine.reconcile.former_secrets import TRUST
 from quarterdeck.etcd.port import EtcdCluster
 from quarterdeck.kube.port import Address
 from quarterdeck.model.clusters import CLUSTER, Cluster
@@ -146,6 +147,8 @@ class Joined:
     def __post_init__(self) -> None:
         self.store = MemoryStore(clock=self.clock.wall, uid=Numbers(1).text)
         self.kube.clock = self.clock.wall
+        # Each apiserver writes it when it starts.
+        self.kube.objects.put(TRUST, {"data": {"client-ca-file": "none that is forgotten"}})
         ids = Numbers(0x1001)
         self.clusters = {
             kind: Members(self, kind, FakeCluster(max_learners=5, ids=ids, index=1_000_000)) for kind in Cluster

@@ -32,9 +32,11 @@ from quarterdeck.api.controlplane import ControlPlane, Placement, new_control_pl
 from quarterdeck.api.operation import Operation, OperationPhase, OperationType
 from quarterdeck.api.plane.authentication import Authentication
 from quarterdeck.api.plane.backup import BackupSettings
+from quarterdeck.api.plane.certificates import AuthorityUse, Certificates
 from quarterdeck.api.plane.controllers import CloudControllerManager
 from quarterdeck.api.plane.epochs import StandbyPlacement
 from quarterdeck.api.plane.etcd import Events
+from quarterdeck.api.plane.keys import Keys, KeyUse
 from quarterdeck.api.plane.nodes import Nodes
 from quarterdeck.api.values import DEFAULT_KUBERNETES_VERSION
 from quarterdeck.engine.workspace import operations
@@ -65,7 +67,8 @@ class Wish:
     """What the user asks for: replicas at a site, whose etcd has a flag set (``count``), whose apiservers trust this
     ``issuer``, other ones than there are now (``others``), whose events are kept in an etcd of their own (``apart``),
     which have a cloud controller manager (``cloud``), with a standby at another site (``standby``), of the former minor
-    version of Kubernetes (``former``); or (``site`` empty) that the plane goes.
+    version of Kubernetes (``former``), with other authorities and keys (``rotated``); or (``site`` empty) that the
+    plane goes.
     """
 
     site: str = ""
@@ -77,6 +80,7 @@ class Wish:
     cloud: bool = False
     standby: str = ""
     former: bool = False
+    rotated: bool = False
 
     def __str__(self) -> str:
         details = f"{' with a flag' if self.count else ''}{' with an issuer' if self.issuer else ''}"
@@ -84,6 +88,7 @@ class Wish:
         details += ", with a cloud controller manager" if self.cloud else ""
         details += f", with a standby at {self.standby}" if self.standby else ""
         details += ", of the former version" if self.former else ""
+        details += ", with other authorities and keys" if self.rotated else ""
         return f"{self.replicas} at {self.site}{details}" if self.site else "no plane"
 
     def of(self, plane: ControlPlane) -> ControlPlane:
@@ -102,6 +107,8 @@ class Wish:
                         "cloud_controller_manager": CLOUD if self.cloud else None,
                         "standby": _standby(self),
                         "kubernetes_version": _version(self),
+                        "certificates": _OTHERS if self.rotated else Certificates(),
+                        "keys": Keys(encryption=KeyUse(current=1, also=0)) if self.rotated else Keys(),
                     }
                 )
             }
@@ -119,6 +126,9 @@ def _version(wish: Wish) -> str:
 def _standby(wish: Wish) -> StandbyPlacement | None:
     return StandbyPlacement(site=wish.standby) if wish.standby else None
 
+
+_OTHER = AuthorityUse(issuer=1, also=0)
+_OTHERS = Certificates(kubernetes=_OTHER, etcd=_OTHER, front_proxy=_OTHER)
 
 CLOUD = CloudControllerManager(program=PurePosixPath("/programs/ccm"), provider="fake")
 
@@ -162,6 +172,7 @@ WEST1, WEST3 = Wish("west", 1), Wish("west", 3)
 EAST3_CLOUD = replace(EAST3, cloud=True)
 EAST3_BESIDE = replace(EAST3, standby="north")
 EAST3_FORMER = replace(EAST3, former=True)
+EAST3_ROTATED = replace(EAST3, rotated=True)
 EAST3_APART, WEST3_APART = replace(EAST3, apart=True), replace(WEST3, apart=True)
 
 STORIES = (
@@ -186,6 +197,7 @@ STORIES = (
     Story("3 to the standby", EAST3_BESIDE, Wish("north", 3, standby="east"), EAST3_BESIDE),
     Story("an upgrade", EAST3_FORMER, EAST3, EAST3_FORMER),
     Story("an upgrade back", EAST3, EAST3_FORMER, EAST3),
+    Story("a rotation", EAST3, EAST3_ROTATED, EAST3),
     Story("delete 1", EAST1, Wish()),
     Story("delete 3", EAST3, Wish()),
 )

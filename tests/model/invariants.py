@@ -26,7 +26,6 @@ that is stored was read, and no apiserver has run since that stores what it cann
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import combinations
 
 from model.addresses import felt, held_healthy
 from model.clients import Clients, listed
@@ -705,7 +704,7 @@ def check_step(
     _check_traffic(before, step, clients.sites(before))
     _check_begin(before, step)
     _check_writers(after)
-    _check_managers(after)
+    _check_strangers(after)
     if isinstance(step, AttachVolumes):
         claim(step.replica not in before.following, f"20: the volume of {step.replica} is taken, which votes")
     for cluster in Cluster:
@@ -732,22 +731,25 @@ def _may_stop_at_once(truth: FaultyTruth) -> bool:
     return bool(truth.apart) and (truth.settings.together or len(truth.slots) == 1)
 
 
-def _check_managers(truth: FaultyTruth) -> None:
-    """Two managers never run controllers under two locks, nor do programs of versions that must not meet."""
-    upgraded = any(change.downgrade for _, _, change in truth.changes)
-    running = {
-        (name, shape)
+def _check_strangers(truth: FaultyTruth) -> None:
+    """Two managers never run controllers under two locks, nor do programs of revisions that must not meet: of those
+    programs that differ between them.
+    """
+    running = sorted(
+        (shape, component, name)
         for name, replica in truth.replicas
         for component, shape in replica.shapes
-        if (component.manages or (upgraded and component == Component.APISERVER))
-        and component in replica.units
-        and name in truth.members
-        and truth.up(name)
-    }
-    for (one, its), (other, others) in combinations(sorted(running), 2):
+        if component in replica.units and name in truth.members and truth.up(name)
+    )
+    for one, other in map(sorted, truth.apart):
+        (differ,) = (change.restart for before, after, change in truth.changes if (before, after) == (one, other))
+        meet = [
+            {name for shape, component, name in running if shape == each and component in differ}
+            for each in (one, other)
+        ]
         claim(
-            one == other or frozenset((its, others)) not in truth.apart,
-            f"21: programs of {one} and {other} run as {its} and {others} have them",
+            not meet[0] or not meet[1] or len(meet[0] | meet[1]) == 1,
+            f"21: programs of {meet[0]} run as {one} has them, and those of {meet[1]} as {other} has them",
         )
 
 
@@ -940,7 +942,7 @@ def check_blind(before: FaultyTruth, step: Step, after: FaultyTruth, *, swapping
     if before.deleting:
         return
     _check_writers(after)
-    _check_managers(after)
+    _check_strangers(after)
     for cluster in Cluster:
         for mine in steps_of((step,), cluster):
             _check_blind(before.of(cluster), mine, after.of(cluster))

@@ -330,6 +330,18 @@ UPGRADED = (
 )
 
 
+#: All programs trust another authority by a revision between, which trusts both; and back.
+ROTATE = Search(replicas=3, to=3, change=_restarts(Component.ETCD, *_KUBERNETES.restart), handed=True)
+ROTATED = (
+    replace(ROTATE, wishes=3, wish="to go back"),
+    replace(ROTATE, faults=1, data_loss=True),
+    replace(ROTATE, broken=Component.ETCD),
+    replace(ROTATE, hangs=Component.APISERVER),
+    often(replace(ROTATE, faults=1, wishes=2)),
+    replace(ROTATE, replicas=1, to=1, wishes=2),
+)
+
+
 #: Events get a cluster of their own, or lose it; or move with it. What may come between is multiplied by the second
 #: cluster, so that of three replicas only some is searched.
 APART = (
@@ -664,6 +676,7 @@ SEARCHES = (
     Search(replicas=3, to=1, wishes=1, front="east"),
     *HANDED,
     *UPGRADED,
+    *ROTATED,
     *HEALS,
     *HEALS_PROGRAMS,
     *HEALS_AMID,

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from quarterdeck.components.credentials import Authority as Authorities
 from quarterdeck.components.credentials import KeyPair
 from quarterdeck.files import write_secret
 from quarterdeck.pki.authority import create_authority, issue
@@ -76,6 +77,10 @@ class Authority:
 
     def __post_init__(self) -> None:
         self.pair = create_authority("plane-ca", self.now)
+
+    @property
+    def authorities(self) -> Authorities:
+        return Authorities.of(self.pair)
 
     def server(self, *, ip: str) -> ssl.SSLContext:
         request = CertificateRequest(

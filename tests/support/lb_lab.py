@@ -120,7 +120,7 @@ async def envoy_lab(folder: Path, *, patience: float = 20.0) -> AsyncIterator[En
                 status_port=free_port(ip),
                 server_name=SERVER_NAME,
             ),
-            tls=lambda: issue_balancer_tls(authority.pair, MANAGER, (ip,), authority.now),
+            tls=lambda: issue_balancer_tls(authority.authorities, MANAGER, (ip,), authority.now),
             client=http,
             patience=patience,
         )

@@ -121,7 +121,7 @@ async def test_the_same_content_gives_the_same_bytes(store: MemoryStore) -> None
 async def test_no_secret_is_shown(store: MemoryStore) -> None:
     content = await archive_of(store, await stored(store))
     archive = read_archive(content)
-    key = decode(archive.secrets.data.get_secret_value()).service_account.signing.private.decode()
+    key = decode(archive.secrets.data.get_secret_value()).service_account[0].private.decode()
     assert json.dumps(json.dumps(key))[3:-3].encode() in content
     for shown in (repr(archive), str(archive), repr(archive.secrets)):
         assert "PRIVATE" not in shown

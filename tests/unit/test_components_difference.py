@@ -12,10 +12,12 @@ from support.components import ALWAYS
 from support.golden import Golden
 from support.templates import template, units_of
 
-from quarterdeck.api.controlplane import Certificates, ControlPlaneSpec, Encryption, ExtraArgs, new_control_plane
+from quarterdeck.api.controlplane import ControlPlaneSpec, Encryption, ExtraArgs, new_control_plane
 from quarterdeck.api.plane.apiserver import Admission, AdmissionPlugin, Tracing
 from quarterdeck.api.plane.authentication import Authentication
+from quarterdeck.api.plane.certificates import AuthorityUse, Certificates
 from quarterdeck.api.plane.controllers import CloudControllerManager, ControllerProgram, ControllerSetSpec
+from quarterdeck.api.plane.keys import KeyUse
 from quarterdeck.api.plane.upgrade import UpgradeWindow
 from quarterdeck.api.revision import EventsTemplate, ReplicaTemplate
 from quarterdeck.app.words import needs
@@ -86,10 +88,19 @@ CHANGED: Mapping[str, ReplicaTemplate] = {
     "cloud_controller_manager": template(cloud_controller_manager=CLOUD),
     "controller_sets": template(controller_sets=at_rest([SET], "v1.36.3")),
     "certificates.generation": template(certificates=Certificates(generation=1)),
+    "certificates.kubernetes": template(certificates=Certificates(kubernetes=AuthorityUse(issuer=1))),
+    "certificates.etcd": template(certificates=Certificates(etcd=AuthorityUse(issuer=1))),
+    "certificates.front_proxy": template(certificates=Certificates(front_proxy=AuthorityUse(issuer=1))),
+    "encryption_key": template(encryption_key=KeyUse(current=1)),
+    "service_account_key": template(service_account_key=KeyUse(current=1)),
     "node_bootstrap": template(node_bootstrap=None),
 }
-#: What is in a unit's files and not in its template's other fields: certificates are the replica's own.
-BEYOND_RENDERING = {"certificates.generation", "kubernetes_version", "etcd.version"}
+#: What is in a unit's files and not in its template's other fields: certificates and keys are those of the plane.
+BEYOND_RENDERING = {
+    *(each for each in CHANGED if each.startswith("certificates.") or each.endswith("_key")),
+    "kubernetes_version",
+    "etcd.version",
+}
 
 
 def leaves(model: type[BaseModel], prefix: str = "") -> Iterator[str]:

@@ -25,7 +25,6 @@ from quarterdeck.components.credentials import (
     ReplicaSecrets,
     SharedSecrets,
     SigningKey,
-    SigningKeys,
 )
 from quarterdeck.components.etcd import holds_a_log
 from quarterdeck.components.ports import LAST_BLOCK, has_own_ports, load_balancer_port, seat_at
@@ -463,10 +462,10 @@ def test_the_units_of_a_replica_stay_what_they_are(address: str, number: int) ->
     """Or all of them would be restarted by the next version."""
     pair = KeyPair(b"certificate", b"key")
     secrets = SharedSecrets(
-        kubernetes_ca=Authority(pair),
-        etcd_ca=Authority(pair),
-        front_proxy_ca=Authority(pair),
-        service_account=SigningKeys(SigningKey(b"public", b"private")),
+        kubernetes_ca=Authority.of(pair),
+        etcd_ca=Authority.of(pair),
+        front_proxy_ca=Authority.of(pair),
+        service_account=(SigningKey(b"public", b"private"),),
         encryption_keys=(EncryptionKey("key1", bytes(32)),),
         manager=pair,
         etcd_manager=pair,

@@ -16,7 +16,8 @@ from support.resources import with_spec
 
 from quarterdeck.api.base import Metadata
 from quarterdeck.api.belongings import PlaneSecrets as SecretsResource
-from quarterdeck.api.controlplane import PLANE_FINALIZER, Audit, Certificates, ControlPlane, new_control_plane
+from quarterdeck.api.controlplane import PLANE_FINALIZER, Audit, ControlPlane, new_control_plane
+from quarterdeck.api.plane.certificates import Certificates
 from quarterdeck.api.plane.endpoint import EndpointMode, Rfc2136, Tsig
 from quarterdeck.api.plane.memory import MemoryStatus, ReplicaStatus, memory_to_status
 from quarterdeck.api.site import Site
@@ -25,9 +26,10 @@ from quarterdeck.endpoint.door_guests import add_guest, guests_file, read_guests
 from quarterdeck.engine.observation.observe import observer_of
 from quarterdeck.engine.status import look
 from quarterdeck.engine.workspace import operations
-from quarterdeck.engine.workspace.belongings import renew_manager, secrets_of
+from quarterdeck.engine.workspace.belongings import secrets_of
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Requester
+from quarterdeck.engine.workspace.secrets_in_use import settle_secrets
 from quarterdeck.errors import Conflict, Corrupt, NotFound
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.seats import Slot
@@ -158,13 +160,13 @@ async def test_a_plane_that_runs_never_gets_a_new_authority(home: Home, golden: 
 async def test_quarterdecks_own_certificates_are_issued_again_once_when_all_are_wanted_again(home: Home) -> None:
     plane = await created(home)
     before = await secrets_of(home.store, plane)
-    await renew_manager(home.store, plane)
+    await settle_secrets(home.store, plane)
     assert await secrets_of(home.store, plane) == before
     wanted = with_spec(plane, certificates=Certificates(generation=1))
-    await renew_manager(home.store, wanted)
+    await settle_secrets(home.store, wanted)
     after = await secrets_of(home.store, plane)
     assert (after.manager == before.manager, after.etcd_ca == before.etcd_ca) == (False, True)
-    await renew_manager(home.store, wanted)
+    await settle_secrets(home.store, wanted)
     assert await secrets_of(home.store, plane) == after
 
 

@@ -15,8 +15,9 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from support.components import ALWAYS
 from support.golden import Golden
 
+from quarterdeck.api.plane.keys import KeyPurpose, KeyUse
 from quarterdeck.components.apiserver import encryption_configuration
-from quarterdeck.components.credentials import EncryptionKey, KeyPair, ReplicaSecrets, SharedSecrets
+from quarterdeck.components.credentials import KeyPair, ReplicaSecrets, SharedSecrets, in_use
 from quarterdeck.errors import Corrupt, PreconditionFailed
 from quarterdeck.model.components import NAMED, Component
 from quarterdeck.pki.authority import create_authority, issue
@@ -28,6 +29,7 @@ from quarterdeck.pki.issuance import (
     ReplicaNames,
     create_plane_secrets,
     issue_admin,
+    with_keys,
     with_manager,
     with_replica,
     without_program,
@@ -94,16 +96,16 @@ def test_a_plane_has_authorities_of_its_own(empty: SharedSecrets) -> None:
     assert len(authorities) == 6
     assert len(empty.encryption_keys[0].secret) == 32
     assert empty.encryption_keys[0].secret != other.encryption_keys[0].secret
-    assert empty.service_account.signing.private != other.service_account.signing.private
+    assert empty.service_account[0].private != other.service_account[0].private
 
 
 @pytest.mark.parametrize("authority", ["kubernetes_ca", "etcd_ca", "front_proxy_ca"])
-def test_an_authority_may_sign_leafs_only(empty: SharedSecrets, authority: str) -> None:
+def test_an_authority_may_sign_leafs_and_its_successor(empty: SharedSecrets, authority: str) -> None:
     certificate = parsed(getattr(empty, authority).issuer)
     constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints)
     assert constraints.critical
     assert constraints.value.ca
-    assert constraints.value.path_length == 0
+    assert constraints.value.path_length == 1
 
 
 @pytest.mark.parametrize(
@@ -267,21 +269,19 @@ def test_secrets_of_a_newer_version_are_refused_by_name(plane: SharedSecrets, go
         decode(json.dumps(document))
 
 
-def test_who_is_trusted_besides_and_keys_of_before_are_kept(plane: SharedSecrets) -> None:
-    other = create_plane_secrets("other", NOW)
-    more = replace(
-        plane,
-        etcd_ca=replace(plane.etcd_ca, also=(other.etcd_ca.issuer.certificate,)),
-        service_account=replace(plane.service_account, also=(other.service_account.public,)),
-        encryption_keys=(EncryptionKey("key2", bytes(32)), *plane.encryption_keys),
-    )
+def test_all_known_keys_are_kept(plane: SharedSecrets) -> None:
+    needed = {each: frozenset({0, 1}) for each in KeyPurpose}
+    more = with_keys(plane, needed)
     assert decode(encode(more)) == more
-    assert more.etcd_ca.bundle == plane.etcd_ca.bundle + other.etcd_ca.bundle
-    assert more.service_account.public == plane.service_account.public + other.service_account.public
-    assert "etcd-ca (additionally trusted, 1)" in dict(certificates(more))
-    written = yaml.safe_load(encryption_configuration(more.encryption_keys, encrypt=True))
-    keys = written["resources"][0]["providers"][0]["secretbox"]["keys"]
-    assert [each["name"] for each in keys] == ["key2", "key1"]
+    assert with_keys(more, needed) is more
+    assert more.service_account[0] == plane.service_account[0]
+    assert len({each.public for each in more.service_account}) == 2
+    keys = in_use(more.encryption_keys, KeyUse(current=1, also=0))
+    written = yaml.safe_load(encryption_configuration(keys, encrypt=True))
+    found = written["resources"][0]["providers"][0]["secretbox"]["keys"]
+    assert [each["name"] for each in found] == ["key2", "key1"]
+    with pytest.raises(Corrupt):
+        in_use(more.encryption_keys, KeyUse(current=2))
 
 
 def test_an_error_about_broken_secrets_shows_none_of_them(plane: SharedSecrets) -> None:

@@ -10,8 +10,9 @@ from pydantic import SecretStr
 from quarterdeck.actions.addresses import seat_of
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.belongings import PlaneSecrets as SecretsResource
+from quarterdeck.api.plane.certificates import Signer
 from quarterdeck.components.catalogue import programs_of
-from quarterdeck.components.credentials import ReplicaSecrets, SharedSecrets
+from quarterdeck.components.credentials import ReplicaSecrets, SharedSecrets, uses
 from quarterdeck.components.settings import service_ip
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
@@ -21,7 +22,7 @@ from quarterdeck.pki.issuance import ReplicaNames, has_all, with_replica, withou
 
 async def certificates_of(plane: Plane, record: Replica) -> ReplicaSecrets:
     """A replica's certificates: issued and stored the first time, then unchanged until its revision has a newer
-    generation.
+    generation, or other authorities issue them.
     """
     template = plane.template_of(record)
     generation = template.certificates.generation
@@ -33,9 +34,10 @@ async def certificates_of(plane: Plane, record: Replica) -> ReplicaSecrets:
         endpoint_names=(template.endpoint_name,) if template.endpoint_name else (),
         endpoint_addresses=tuple(sorted(plane.addresses | _of_the_user(plane))),
     )
-    if not has_all(plane.secrets, names, generation):
+    used = uses(template.certificates)
+    if not has_all(plane.secrets.used(used), names, generation):
         now = datetime.now(UTC)  # of two units of a replica, one issues them, and the other finds them
-        await _write_secrets(plane, lambda secrets: with_replica(secrets, names, now, generation=generation))
+        await _write_secrets(plane, lambda secrets: with_replica(secrets.used(used), names, now, generation=generation))
     found = plane.secrets.replica(record.name)
     assert found is not None
     return found
@@ -75,4 +77,4 @@ async def _write_secrets(plane: Plane, change: Callable[[SharedSecrets], SharedS
         if changed is not secrets:
             data = SecretStr(encode(changed))
             await plane.store.update(stored.model_copy(update={"data": data}), lease=plane.lease)
-        plane.secrets = changed
+        plane.secrets = changed.used({each: plane.secrets.authority(each).use for each in Signer})

@@ -1,16 +1,22 @@
-"""What etcd stores is checked before programs of an older minor version run: they must be able to read all of it."""
+"""What etcd stores is checked before programs of an older minor version, or without a former key, run: they must be
+able to read all of it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from quarterdeck.actions.addresses import client_urls
 from quarterdeck.actions.handlers import Detail, Handlers
 from quarterdeck.actions.plane import Plane
+from quarterdeck.actions.rewriting import write_again
 from quarterdeck.api.names import few
+from quarterdeck.api.plane.keys import KeyPurpose
 from quarterdeck.census.census import census
 from quarterdeck.census.result import Undecodable, lost
+from quarterdeck.components.credentials import EncryptionKey, in_use
+from quarterdeck.components.keys import drops
 from quarterdeck.components.minors import Minor, dotted
 from quarterdeck.components.upstream_versions import minor
 from quarterdeck.errors import PreconditionFailed
@@ -32,26 +38,39 @@ class StoredObjects:
     named: str
 
 
-async def stored_objects(plane: Plane, version: Minor) -> StoredObjects:
-    """What a minor version could read of all that etcd stores now, in all clusters. What the present programs cannot
-    read either does not count. Raises Unavailable where etcd does not answer.
+async def stored_objects(plane: Plane, version: Minor, keys: Sequence[EncryptionKey]) -> StoredObjects:
+    """What a minor version with these keys could read of all that etcd stores now, in all clusters. What the present
+    programs cannot read either does not count. Raises Unavailable where etcd does not answer.
     """
     now = max(_minor(plane, record.revision) for record in plane.memory.replicas)
     number, unreadable, named = 0, 0, list[str]()
     for cluster in plane.memory.clusters:
-        found = await census(plane.etcd, client_urls(plane, cluster), plane.secrets.encryption_keys)
+        found = await census(plane.etcd, client_urls(plane, cluster), keys)
         left = lost(found, version, now)
         number, unreadable = number + found.number, unreadable + left.number
         named += _named(left)
     return StoredObjects(number, unreadable, few(named, _SHOWN, "; "))
 
 
-async def check_stored(plane: Plane, step: CheckStored, _: World) -> Detail:
-    """Raises PreconditionFailed where programs of the revision cannot read what the present ones can, or where that is
-    unknown; and what ``stored_objects`` does.
+async def check_stored(plane: Plane, step: CheckStored, world: World) -> Detail:
+    """Before it is checked, what a key encrypted that the revision lacks is written again.
+
+    Raises PreconditionFailed where programs of the revision cannot read what the present ones can, or where that is
+    unknown; and what ``write_again`` and ``stored_objects`` do.
     """
-    version = _minor(plane, step.revision)
-    found = await stored_objects(plane, version)
+    template, version = plane.revisions.template(step.revision), _minor(plane, step.revision)
+    keys = in_use(plane.secrets.encryption_keys, template.key_use(KeyPurpose.ENCRYPTION))
+    former = {each.name for each in plane.secrets.encryption_keys if each not in keys}
+    dropping = any(drops(plane.template_of(record), template) for record in plane.memory.replicas)
+    if dropping:
+        await write_again(plane, world, former, f"giving up a key of plane {plane.name}")
+    found = await stored_objects(plane, version, keys)
+    if found.lost and dropping:
+        raise PreconditionFailed(
+            f"giving up a key of plane {plane.name}",
+            f"stored objects that only this key may read: {found.lost:,}; {found.named}",
+            f"see why they cannot be written again, or keep the key: 'abort {plane.name}'",
+        )
     if found.lost:
         raise PreconditionFailed(
             f"going back to Kubernetes {dotted(version)}",

@@ -17,6 +17,7 @@ from quarterdeck.actions.volumes import replica_settings, volume_of
 from quarterdeck.api.revision import ReplicaTemplate
 from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.components.controller.sets import locks
+from quarterdeck.components.credentials import uses
 from quarterdeck.components.etcd import boot_arguments, log_files
 from quarterdeck.components.record import ComponentSpec, Stopping
 from quarterdeck.components.replica import component_unit
@@ -67,7 +68,7 @@ async def rendered(
         plane=plane.name,
         template=template,
         replica=replica,
-        secrets=plane.secrets,
+        secrets=plane.secrets.used(uses(template.certificates)),
         certificates=certificates,
         initial=_initial_cluster(plane, record, world, CLUSTER.get(component, Cluster.MAIN)),
         events=plane.revisions.events(record.revision),

@@ -52,7 +52,7 @@ def _declared(before: ControlPlaneSpec, after: ControlPlaneSpec) -> ControlPlane
     """The user's declaration. What commands have stored stays where the document does not mention it, and so do
     versions: their defaults change with quarterdeck's own version.
     """
-    kept = ["certificates", "replace_replicas", "new_epoch", "cordoned_replicas", "kubernetes_version"]
+    kept = ["certificates", "keys", "replace_replicas", "new_epoch", "cordoned_replicas", "kubernetes_version"]
     named = after.model_fields_set
     if "kubernetes_version" not in named or before.kubernetes_version == after.kubernetes_version:
         kept.append("upgrade")  # another version begins with the usual window

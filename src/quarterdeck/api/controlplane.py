@@ -16,11 +16,13 @@ from quarterdeck.api.plane.addons import Addons, AddonStatus
 from quarterdeck.api.plane.apiserver import Admission, Tracing
 from quarterdeck.api.plane.authentication import Authentication
 from quarterdeck.api.plane.backup import BackupSettings, BackupStatus
+from quarterdeck.api.plane.certificates import Certificates
 from quarterdeck.api.plane.controllers import CloudControllerManager, ControllerSets
 from quarterdeck.api.plane.drills import DrillSchedules
 from quarterdeck.api.plane.endpoint import Endpoint
 from quarterdeck.api.plane.epochs import MOST_WITH_STANDBY, NewEpoch, StandbyPlacement
 from quarterdeck.api.plane.etcd import Etcd
+from quarterdeck.api.plane.keys import Keys
 from quarterdeck.api.plane.memory import MemoryStatus
 from quarterdeck.api.plane.nodes import Nodes
 from quarterdeck.api.plane.upgrade import UpgradeSettings
@@ -133,13 +135,6 @@ class ExtraArgs(Model):
         return given
 
 
-class Certificates(Model):
-    """The certificates of the plane."""
-
-    #: A greater number renews all leaf certificates once.
-    generation: Annotated[int, Field(ge=0)] = 0
-
-
 class OnFailure(StrEnum):
     """What happens when the first replica with a new revision does not become healthy."""
 
@@ -225,6 +220,8 @@ class ControlPlaneSpec(Model):
     nodes: Nodes = Nodes()
     #: The certificates of the plane.
     certificates: Certificates = Certificates()
+    #: The keys of the plane.
+    keys: Keys = Keys()
     #: Replicas to replace, also while they are healthy. `quarterdeck replica replace` writes them.
     replace_replicas: Annotated[tuple[ReplicaName, ...], ONCE] = ()
     #: Replicas that are not healed or changed. `quarterdeck replica cordon` writes them.

@@ -26,6 +26,7 @@ class OperationType(StrEnum):
     UPGRADE = "Upgrade"
     APPLY = "Apply"
     REPLACE = "Replace"
+    ROTATE = "Rotate"
     ABORT = "Abort"
     DELETE = "Delete"
 
@@ -85,7 +86,14 @@ class OperationSpec(Model):
     @model_validator(mode="after")
     def _goals_fit_the_type(self) -> OperationSpec:
         problems: list[tuple[str, str]] = []
-        changing = {*MOVING, OperationType.SCALE, OperationType.UPGRADE, OperationType.REPLACE, OperationType.ABORT}
+        changing = {
+            *MOVING,
+            OperationType.SCALE,
+            OperationType.UPGRADE,
+            OperationType.REPLACE,
+            OperationType.ROTATE,
+            OperationType.ABORT,
+        }
         if self.from_ is None and self.type in changing:
             problems.append(("from", f"required for {self.type.value}"))
         if self.to is None and self.type in {*changing, OperationType.CREATE}:

@@ -10,11 +10,13 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator
 
 from quarterdeck.api.base import Metadata, Model, Resource, named_within, owner_reference
-from quarterdeck.api.controlplane import Certificates, ControlPlane, Encryption, ExtraArgs
+from quarterdeck.api.controlplane import ControlPlane, Encryption, ExtraArgs
 from quarterdeck.api.names import PLANE_NAME_MAX
 from quarterdeck.api.plane.apiserver import Admission, Tracing
 from quarterdeck.api.plane.authentication import Authentication
+from quarterdeck.api.plane.certificates import Certificates
 from quarterdeck.api.plane.controllers import CloudControllerManager, ControllerSetSpec
+from quarterdeck.api.plane.keys import FIRST_KEY, KeyPurpose, KeyUse
 from quarterdeck.api.plane.upgrade import UpgradeWindow
 from quarterdeck.api.values import EtcdVersion, KubernetesVersion, StorageClassName
 
@@ -89,6 +91,18 @@ class ReplicaTemplate(Model):
     controller_sets: tuple[ControllerSetTemplate, ...] | None = None
     node_bootstrap: Literal[True] | None = None
     certificates: Certificates
+    #: None: the first one.
+    encryption_key: KeyUse | None = None
+    #: None: the first one.
+    service_account_key: KeyUse | None = None
+
+    def key_use(self, purpose: KeyPurpose) -> KeyUse:
+        """How the keys of one purpose are used."""
+        match purpose:
+            case KeyPurpose.ENCRYPTION:
+                return self.encryption_key or FIRST_KEY
+            case KeyPurpose.SERVICE_ACCOUNT:
+                return self.service_account_key or FIRST_KEY
 
     @property
     def digest(self) -> str:

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from quarterdeck.components.catalogue import CATALOGUE
+from quarterdeck.components.credentials import uses
 from quarterdeck.engine.workspace import recorded
 from quarterdeck.engine.workspace.belongings import secrets_of
 from quarterdeck.engine.workspace.home import Home
-from quarterdeck.pki.validity import Validity, certificates, shown_as, validity
+from quarterdeck.pki.validity import (
+    Validity,
+    certificates,
+    is_authority,
+    shown_as,
+    shown_authority,
+    unnumbered,
+    validity,
+)
 
 #: The purpose of the plane's own certificates.
 _PURPOSES = {
@@ -41,7 +50,7 @@ class Certificate:
     @property
     def authority(self) -> bool:
         """Whether it signs others. ``certs renew`` does not replace authorities."""
-        return self.name.endswith("-ca")
+        return is_authority(self.name)
 
     def days_left(self, now: datetime) -> int:
         """Whole days until it expires; negative when it has expired."""
@@ -54,12 +63,18 @@ class Certificate:
 
 async def listed(home: Home, name: str) -> tuple[Certificate, ...]:
     """See ``Quarterdeck.certificates``."""
-    secrets = await secrets_of(home.store, await recorded.existing(home.store, name))
-    return tuple(_certificate(called, pem) for called, pem in certificates(secrets))
+    plane = await recorded.existing(home.store, name)
+    secrets = await secrets_of(home.store, plane)
+    issuing = {shown_authority(signer, use.issuer) for signer, use in uses(plane.spec.certificates).items()}
+    return tuple(_certificate(called, pem, issuing) for called, pem in certificates(secrets))
 
 
-def _certificate(called: str, pem: bytes) -> Certificate:
+def _certificate(called: str, pem: bytes, issuing: Collection[str]) -> Certificate:
+    """``issuing``: the names of the authorities that issue certificates now."""
     replica, _, name = called.rpartition("/")
     valid = validity(pem)
     begins, ends = valid.not_before.astimezone(UTC), valid.not_after.astimezone(UTC)
-    return Certificate(replica=replica, name=name, purpose=purposes().get(name, ""), begins=begins, ends=ends)
+    purpose = purposes().get(unnumbered(name), "")
+    if is_authority(name) and name not in issuing:
+        purpose = f"{purpose} (issues no certificates now)"
+    return Certificate(replica=replica, name=name, purpose=purpose, begins=begins, ends=ends)

@@ -16,7 +16,6 @@ from quarterdeck.engine.preflight.local_changes import (
     compared_addons,
     examined_hand_back,
     examined_hand_over,
-    examined_renewal,
     examined_replacement,
     examined_scale,
 )
@@ -35,9 +34,12 @@ from quarterdeck.engine.preflight.requests import (
     RenewCertificates,
     Replace,
     Request,
+    RotateAuthorities,
+    RotateKey,
     Scale,
     Upgrade,
 )
+from quarterdeck.engine.preflight.secret_changes import examined_secrets
 from quarterdeck.engine.preflight.standby_site import examine_standby
 from quarterdeck.engine.preflight.upgrade_checks import upgrades
 from quarterdeck.engine.preflight.upgrades import examined_upgrade
@@ -75,8 +77,8 @@ async def examined(home: Home, engine: Callable[[], Engine], request: Request) -
             return await examined_hand_back(engine, home.store, request)
         case Upgrade():
             return await examined_upgrade(engine(), request)
-        case RenewCertificates(name):
-            return await examined_renewal(engine(), name)
+        case RenewCertificates() | RotateAuthorities() | RotateKey():
+            return await examined_secrets(engine(), request)
         case Abort():
             return await examined_abort(home.store, request)
         case Delete(name):

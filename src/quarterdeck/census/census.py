@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from quarterdeck.census.result import Census, TypeCount, UnreadableCount
-from quarterdeck.census.value_types import StoredType, UnknownType, types_of
+from quarterdeck.census.value_types import StoredType, UnknownType, encrypting_key, types_of
 from quarterdeck.components.credentials import EncryptionKey
-from quarterdeck.components.stored_keys import PREFIX, resource_path
+from quarterdeck.components.stored_keys import PREFIX, ResourcePath, resource_path
 from quarterdeck.errors import Unavailable
 from quarterdeck.etcd.calls import LONGEST_ANSWER
 from quarterdeck.etcd.facts import KeyValue, RangeResult
@@ -41,27 +41,42 @@ async def census(etcd: EtcdCluster, urls: Sequence[str], keys: Sequence[Encrypti
     than it can be read, and EtcdRefused (DENIED).
     """
     for _ in range(_ATTEMPTS):
-        reading = _Reading(etcd, urls, _Found({each.name: each.secret for each in keys}))
+        found = _Found({each.name: each.secret for each in keys})
         try:
-            return await reading.census()
+            return found.census(await _Reading(etcd, urls, _BEGIN, found).all_pages())
         except EtcdCompacted:
             continue
     seen = f"etcd discarded the history while it was read, {_ATTEMPTS} times"
     raise Unavailable(_DOING, seen, "try again once nothing compacts it more often than kube-apiserver does")
 
 
-class _Reading:
-    """One reading of all keys."""
+async def encrypted_by(
+    etcd: EtcdCluster, urls: Sequence[str], prefix: str, names: Collection[str]
+) -> tuple[ResourcePath, ...]:
+    """The objects below a prefix, such as ``/registry/secrets/``, that the keys of these names encrypted; otherwise as
+    ``census``.
+    """
+    found = _Encrypted(frozenset(names))
+    try:
+        await _Reading(etcd, urls, prefix.encode(), found).all_pages()
+    except EtcdCompacted as error:
+        raise Unavailable(_DOING, "etcd discarded the history while it was read", "it is tried again") from error
+    return tuple(found.objects)
 
-    def __init__(self, etcd: EtcdCluster, urls: Sequence[str], found: _Found) -> None:
+
+class _Reading:
+    """One reading of all keys with a prefix."""
+
+    def __init__(self, etcd: EtcdCluster, urls: Sequence[str], prefix: bytes, found: _Found | _Encrypted) -> None:
         self._etcd = etcd
         self._urls = deque(urls)
+        self._prefix = prefix
         self._found = found
         self._revision = 0  # the newest one, until a page was read
 
-    async def census(self) -> Census:
-        """Read page by page. Raises EtcdCompacted, Unavailable, EtcdRefused."""
-        key, limit, more = _BEGIN, _FEWEST, True
+    async def all_pages(self) -> int:
+        """Read page by page; returns the revision. Raises EtcdCompacted, Unavailable, EtcdRefused."""
+        key, limit, more = self._prefix, _FEWEST, True
         while more:
             try:
                 page = await self._page(key, limit)
@@ -78,10 +93,10 @@ class _Reading:
             self._revision = self._revision or page.revision
             more = page.more
             key = page.items[-1].key + b"\0" if more else key
-        return self._found.census(self._revision)
+        return self._revision
 
     async def _page(self, key: bytes, limit: int, *, keys_only: bool = False) -> RangeResult:
-        end = prefix_end(_BEGIN)
+        end = prefix_end(self._prefix)
         what = Get(key=key, range_end=end, revision=self._revision, limit=limit, keys_only=keys_only)
         failed = Unavailable(_DOING, "no member is known")
         for _ in range(len(self._urls)):
@@ -108,6 +123,25 @@ class _Tally:
         self.number += 1
         if len(self.examples) < _EXAMPLES:
             self.examples.append(key)
+
+
+class _Encrypted:
+    """Objects that some keys encrypted."""
+
+    def __init__(self, names: frozenset[str]) -> None:
+        self._names = names
+        self.objects: list[ResourcePath] = []
+
+    def add(self, items: Sequence[KeyValue]) -> None:
+        """Look at a page."""
+        for item in items:
+            path = resource_path(item.key)
+            if path is not None and encrypting_key(item.value) in self._names:
+                self.objects.append(path)
+
+    def add_unreadable(self, items: Sequence[KeyValue]) -> None:
+        """Objects whose values are too long to be read: any key may have encrypted them."""
+        self.objects += [path for each in items if (path := resource_path(each.key)) is not None]
 
 
 class _Found:

@@ -64,7 +64,7 @@ def types_of(values: Sequence[bytes], keys: Mapping[str, bytes]) -> list[ValueTy
     found: list[ValueType] = []
     encrypted: defaultdict[str, list[int]] = defaultdict(list)
     for number, value in enumerate(values):
-        if value.startswith(_SECRETBOX) and (name := _key_name(value)) in keys:
+        if (name := encrypting_key(value)) is not None and name in keys:
             encrypted[name].append(number)
         found.append(type_of(value))  # of those with a key it is replaced below
     for name, numbers in encrypted.items():
@@ -149,6 +149,11 @@ def _of_json(value: bytes) -> ValueType:
     if not (isinstance(version, str) and isinstance(kind, str) and version and kind):
         return UnknownType("JSON without a type")
     return StoredType(version, kind)
+
+
+def encrypting_key(value: bytes) -> str | None:
+    """The name of the key that encrypted a value; None for a value that is not encrypted with such a key."""
+    return _key_name(value) if value.startswith(_SECRETBOX) else None
 
 
 def _key_name(value: bytes) -> str:

@@ -35,7 +35,12 @@ PANELS = {
             is_group=True,
         ),
         "replica": Entry("replicas", "List, replace and cordon the replicas of a plane.", is_group=True),
-        "certs": Entry("certs", "List and renew the certificates of a plane.", is_group=True),
+        "certs": Entry(
+            "certs",
+            "List and renew the certificates of a plane, and rotate its certificate authorities.",
+            is_group=True,
+        ),
+        "keys": Entry("keys", "Rotate the keys of a plane.", is_group=True),
         "controllers": Entry("controllers", "Move sets of controllers from one manager to another.", is_group=True),
         "pause": Entry("planes", "Stop changing a plane until 'resume', or for a given time. The plane keeps running."),
         "resume": Entry("planes", "End a pause, and wait until the plane is settled."),

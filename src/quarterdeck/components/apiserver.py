@@ -11,10 +11,12 @@ from functools import lru_cache
 from quarterdeck.api.controlplane import ControlPlaneSpec
 from quarterdeck.api.plane.apiserver import Tracing
 from quarterdeck.api.plane.authentication import JwtAuthenticator
+from quarterdeck.api.plane.certificates import Signer
+from quarterdeck.api.plane.keys import KeyPurpose
 from quarterdeck.api.revision import ReplicaTemplate
 from quarterdeck.components.admission_plugins import NEEDED, admission_configuration, plugins
 from quarterdeck.components.arguments import Arguments, Folder, boolean, seconds, suites
-from quarterdeck.components.credentials import MASTERS, CertificateKind, CertificateSpec, EncryptionKey, Signer
+from quarterdeck.components.credentials import MASTERS, CertificateKind, CertificateSpec, EncryptionKey, in_use
 from quarterdeck.components.record import ComponentSpec, Flags, Port, Stopping
 from quarterdeck.components.refusals import APISERVER_FLAGS, APISERVER_VALUES
 from quarterdeck.components.settings import CLUSTER_DOMAIN, Inputs
@@ -115,7 +117,7 @@ def _defaults(inputs: Inputs, folder: Folder) -> dict[str, str]:
 
 def _serving(inputs: Inputs, folder: Folder) -> dict[str, str]:
     """Flags of its listener."""
-    replica, pair = inputs.replica, inputs.certificates.of(_SERVING)
+    replica, pair = inputs.replica, inputs.pair(_SERVING)
     listen, advertised = replica.seat.listen(PortName.APISERVER), replica.seat.advertised(PortName.APISERVER)
     return {
         "bind-address": "0.0.0.0" if replica.everywhere else listen.host,  # noqa: S104 - of a machine of its own
@@ -146,7 +148,9 @@ def issuers(template: ReplicaTemplate) -> tuple[JwtAuthenticator, ...]:
 def _authentication(inputs: Inputs, folder: Folder) -> dict[str, str]:
     """Flags of authentication, authorization, and the encryption of Secrets."""
     template, secrets = inputs.template, inputs.secrets
-    encryption = encryption_configuration(secrets.encryption_keys, encrypt=template.encryption.secrets)
+    keys = in_use(secrets.encryption_keys, template.key_use(KeyPurpose.ENCRYPTION))
+    accounts = in_use(secrets.service_account, template.key_use(KeyPurpose.SERVICE_ACCOUNT))
+    encryption = encryption_configuration(keys, encrypt=template.encryption.secrets)
     nodes = template.node_bootstrap is not None
     authentication = authentication_configuration(template.kubernetes_version, issuers(template), nodes=nodes)
     return {
@@ -160,15 +164,15 @@ def _authentication(inputs: Inputs, folder: Folder) -> dict[str, str]:
         "requestheader-group-headers": "X-Remote-Group",
         "requestheader-username-headers": "X-Remote-User",
         "service-account-issuer": f"https://kubernetes.default.svc.{CLUSTER_DOMAIN}",
-        "service-account-key-file": folder.file("service-account.pub", secrets.service_account.public),
-        "service-account-signing-key-file": folder.file("service-account.key", secrets.service_account.signing.private),
+        "service-account-key-file": folder.file("service-account.pub", b"".join(each.public for each in accounts)),
+        "service-account-signing-key-file": folder.file("service-account.key", accounts[0].private),
     }
 
 
 def _clients(inputs: Inputs, folder: Folder) -> dict[str, str]:
     """Flags of its own clients: to its members of etcd, kubelets, aggregated apiservers and, from 1.36, its peers."""
-    seat, secrets, pairs = inputs.replica.seat, inputs.secrets, inputs.certificates
-    etcd, kubelets, aggregated = (pairs.of(each) for each in (_TO_ETCD, _TO_KUBELETS, _TO_AGGREGATED))
+    seat, secrets = inputs.replica.seat, inputs.secrets
+    etcd, kubelets, aggregated = (inputs.pair(each) for each in (_TO_ETCD, _TO_KUBELETS, _TO_AGGREGATED))
     flags = {
         "etcd-servers": seat.advertised(PortName.ETCD_CLIENT).url(),
         "etcd-cafile": folder.file("etcd-ca.crt", secrets.etcd_ca.bundle),
@@ -256,6 +260,8 @@ APISERVER = ComponentSpec(
         "upgradeWindow",
         "etcd.events",
         "encryption",
+        "encryptionKey",
+        "serviceAccountKey",
         "audit.policy",
         "audit",
         "extraArgs.kubeApiserver",

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from pydantic import JsonValue
+from pydantic.alias_generators import to_camel
 
 from quarterdeck.api.controlplane import ControlPlaneSpec
 from quarterdeck.api.differences import by_name, leaves
@@ -16,6 +17,7 @@ from quarterdeck.api.names import shortened
 from quarterdeck.api.revision import Guard, ReplicaTemplate
 from quarterdeck.components.catalogue import CATALOGUE, programs_of
 from quarterdeck.components.controller.sets import changed_managers
+from quarterdeck.components.keys import drops
 from quarterdeck.components.upgrade_windows import lowers
 from quarterdeck.components.upstream_versions import tells_what_it_loaded
 from quarterdeck.model.components import Component, ReplicaChange, ReplicaPrograms
@@ -57,8 +59,10 @@ _NO_UNITS = ("etcd.storageClass", "etcd.events.storageClass", "serviceCidr", "en
 #: The path of a part of a template in a user's document, if it differs from that below ``spec``.
 _WRITTEN = {
     "audit.policy": "spec.audit.policyFile",
+    "encryptionKey": "spec.keys.encryption",
     "endpointName": "spec.endpoint.name",
     "nodeBootstrap": "spec.nodes.bootstrap",
+    "serviceAccountKey": "spec.keys.serviceAccount",
     "upgradeWindow": "spec.upgrade.window",
 }
 
@@ -69,7 +73,8 @@ def parts() -> Mapping[str, tuple[Component, ...]]:
     """
     made: dict[str, tuple[Component, ...]] = dict.fromkeys(_NO_UNITS, ())
     for component, spec in CATALOGUE.items():
-        for part in (*spec.made_from, "certificates"):
+        signers = dict.fromkeys(each.signer for each in spec.certificates)
+        for part in (*spec.made_from, "certificates", *(f"certificates.{to_camel(each.field)}" for each in signers)):
             made[part] = (*made.get(part, ()), component)
     return made
 
@@ -139,7 +144,7 @@ def change(before: ReplicaTemplate, after: ReplicaTemplate) -> ReplicaChange:
     return ReplicaChange(
         exchange=any(each.needs is Need.EXCHANGE for each in found),
         restart=frozenset(restart),
-        downgrade=lowers(before, after),
+        downgrade=lowers(before, after) or drops(before, after),
         reload=reload
         - ReplicaPrograms(tuple(CATALOGUE)).with_dependents(restart),  # a restarted program reads all of its files
     )

@@ -10,9 +10,10 @@ from functools import partial
 from pathlib import PurePosixPath
 
 from quarterdeck.api.controlplane import ControlPlaneSpec
+from quarterdeck.api.plane.certificates import Signer
 from quarterdeck.api.revision import ReplicaTemplate
 from quarterdeck.components.arguments import Arguments, Folder, boolean, suites
-from quarterdeck.components.credentials import CertificateKind, CertificateSpec, Signer
+from quarterdeck.components.credentials import CertificateKind, CertificateSpec
 from quarterdeck.components.record import ComponentSpec, Flags, Port
 from quarterdeck.components.refusals import ETCD_FLAGS, ETCD_VALUES
 from quarterdeck.components.settings import InitialCluster, Inputs
@@ -158,7 +159,7 @@ def holds_a_log(names: Iterable[str]) -> bool:
 
 def _identity(inputs: Inputs, folder: Folder) -> dict[str, str]:
     """Its certificates and trusted CAs: clients and peers need certificates, too."""
-    server, peer, authority = inputs.certificates.of(_SERVER), inputs.certificates.of(_PEER), inputs.secrets.etcd_ca
+    server, peer, authority = inputs.pair(_SERVER), inputs.pair(_PEER), inputs.secrets.etcd_ca
     return {
         "cert-file": folder.file("server.crt", server.certificate),
         "key-file": folder.file("server.key", server.key),

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import PurePosixPath
 
+from quarterdeck.api.plane.keys import FIRST_KEY, KeyPurpose
 from quarterdeck.api.revision import ReplicaTemplate
 from quarterdeck.components.catalogue import CATALOGUE, programs_of
 from quarterdeck.components.credentials import (
@@ -16,8 +17,9 @@ from quarterdeck.components.credentials import (
     ReplicaSecrets,
     SharedSecrets,
     SigningKey,
-    SigningKeys,
+    encryption_key_name,
 )
+from quarterdeck.components.keys import with_keys
 from quarterdeck.components.ports import seat_at
 from quarterdeck.components.refusals import names_host_file, refuse_dangerous
 from quarterdeck.components.settings import ClusterState, InitialCluster, Inputs, ReplicaSettings
@@ -65,17 +67,17 @@ def sample_units(plane: str, template: ReplicaTemplate, *, portable: bool = Fals
         programs={each: root / each for each in CATALOGUE},
     )
     secrets = SharedSecrets(
-        kubernetes_ca=Authority(nothing),
-        etcd_ca=Authority(nothing),
-        front_proxy_ca=Authority(nothing),
-        service_account=SigningKeys(SigningKey(b"", b"")),
-        encryption_keys=(EncryptionKey("any", bytes(32)),),
+        kubernetes_ca=Authority.of(nothing),
+        etcd_ca=Authority.of(nothing),
+        front_proxy_ca=Authority.of(nothing),
+        service_account=(SigningKey(b"", b""),),
+        encryption_keys=(EncryptionKey(encryption_key_name(0), bytes(32)),),
         manager=nothing,
         etcd_manager=nothing,
     )
     inputs = Inputs(
         plane=plane,
-        template=template,
+        template=with_first_keys(template),
         replica=replica,
         secrets=secrets,
         certificates=ReplicaSecrets({each.name: nothing for spec in CATALOGUE.values() for each in spec.certificates}),
@@ -83,6 +85,11 @@ def sample_units(plane: str, template: ReplicaTemplate, *, portable: bool = Fals
         portable=portable,
     )
     return {each: component_unit(each, inputs) for each in programs_of(template)}
+
+
+def with_first_keys(template: ReplicaTemplate) -> ReplicaTemplate:
+    """A template for samples and trials, which have keys of their own."""
+    return with_keys(template, dict.fromkeys(KeyPurpose, FIRST_KEY))
 
 
 def program_version(component: Component, template: ReplicaTemplate) -> str:

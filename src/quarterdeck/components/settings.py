@@ -9,7 +9,7 @@ from enum import StrEnum
 from pathlib import PurePosixPath
 
 from quarterdeck.api.revision import EventsTemplate, ReplicaTemplate
-from quarterdeck.components.credentials import ReplicaSecrets, SharedSecrets
+from quarterdeck.components.credentials import CertificateSpec, KeyPair, ReplicaSecrets, SharedSecrets
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import HostPort, Seat
 
@@ -63,9 +63,9 @@ class InitialCluster:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
     """What the units of a replica are rendered from: ``plane`` is the plane's name, ``template`` what the replica's
-    revision holds, and ``initial`` is for members of etcd. ``events`` is what its member of the events' etcd is, also
-    where its revision has none (None: it has no such member). ``portable``: without the users' flags that name files of
-    a machine.
+    revision holds, ``secrets`` have the authorities as that revision uses them, and ``initial`` is for members of etcd.
+    ``events`` is what its member of the events' etcd is, also where its revision has none (None: it has no such
+    member). ``portable``: without the users' flags that name files of a machine.
     """
 
     plane: str
@@ -76,6 +76,10 @@ class Inputs:
     initial: InitialCluster
     events: EventsTemplate | None = None
     portable: bool = False
+
+    def pair(self, certificate: CertificateSpec) -> KeyPair:
+        """One of the replica's certificates as a program presents it; raises KeyError for one that was not issued."""
+        return self.secrets.authority(certificate.signer).chained(self.certificates.of(certificate))
 
     def unit_name(self, component: Component) -> str:
         """The name of the replica's unit of a program."""

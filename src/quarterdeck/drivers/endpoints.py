@@ -207,7 +207,7 @@ def _envoy(wanted: BalancerPlacement) -> LoadBalancer:
 
     def tls() -> BalancerTls:
         manager = subject_of(wanted.secrets.manager)
-        return issue_balancer_tls(wanted.secrets.kubernetes_ca.issuer, manager, addresses, datetime.now(UTC), names)
+        return issue_balancer_tls(wanted.secrets.kubernetes_ca, manager, addresses, datetime.now(UTC), names)
 
     return EnvoyBalancer(
         site=wanted.site,

@@ -21,7 +21,7 @@ from quarterdeck.components.controller import scheduler
 from quarterdeck.components.credentials import SharedSecrets
 from quarterdeck.components.endings import why_it_ended
 from quarterdeck.components.ports import first_block, seat_with
-from quarterdeck.components.replica import NAME, component_unit, configurations, trial_units
+from quarterdeck.components.replica import NAME, component_unit, configurations, trial_units, with_first_keys
 from quarterdeck.components.settings import ClusterState, InitialCluster, Inputs, ReplicaSettings, service_ip
 from quarterdeck.drivers.trial_processes import TrialFolder, TrialProcess, TrialResult
 from quarterdeck.http import Http, NoAnswer
@@ -269,7 +269,7 @@ class _Trial:
         initial = InitialCluster(state=ClusterState.NEW, members=((_REPLICA, peer),), token=NAME)
         inputs = Inputs(
             plane=NAME,
-            template=self.template,
+            template=with_first_keys(self.template),
             replica=replica,
             secrets=self._secrets,
             certificates=issued,

@@ -101,6 +101,16 @@ class HttpObjects:
             raise _refused(answer, "applying", path, manifest=manifest)
         return _document(answer, path)
 
+    async def rewrite(self, apiserver: Address, path: str) -> bool:
+        """See the port. An update without a change is stored only where that matters (kubernetes: storage/etcd3)."""
+        headers = {"Accept": _METADATA, "Content-Type": "application/merge-patch+json"}
+        answer = await self._ask("PATCH", apiserver, path, headers, b"{}")
+        if answer.status == 404:
+            return False
+        if answer.status != 200:
+            raise _refused(answer, "writing", path)
+        return True
+
     async def delete(self, apiserver: Address, path: str, *, uid: str) -> bool:
         """See the port."""
         options = {"propagationPolicy": "Background", "preconditions": {"uid": uid}}

@@ -115,6 +115,12 @@ class Objects(Protocol):
         """The object that ``apply`` with ``force`` would make: admission runs, nothing is stored. Raises Refused."""
         ...
 
+    async def rewrite(self, apiserver: Address, path: str) -> bool:
+        """Have an object stored again, unchanged: with the storage version and the encryption key of now, where these
+        are others than it is stored with. False when there is none. Raises Refused.
+        """
+        ...
+
     async def delete(self, apiserver: Address, path: str, *, uid: str) -> bool:
         """Delete an object, and its dependents in the background, if it still is the one with that ``uid``. False when
         it is deleted already. Raises Refused.

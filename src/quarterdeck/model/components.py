@@ -107,7 +107,7 @@ class ReplicaChange:
     """The change that brings a replica from one revision to another: a replacement (``exchange``: another replica takes
     its place), restarts of programs, or only new files for programs that reload them while they run (``reload``: none
     of those that stop). ``downgrade``: the programs of the new revision are of an older minor version of Kubernetes,
-    which must be able to read everything that is stored.
+    or lack an encryption key, and must be able to read everything that is stored.
     """
 
     exchange: bool = False

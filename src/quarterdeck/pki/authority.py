@@ -26,10 +26,26 @@ def public_key_hash(certificate: bytes) -> str:
 
 
 def create_authority(common_name: str, now: datetime, *, lifetime: timedelta = CA_LIFETIME) -> KeyPair:
-    """A self-signed CA that may issue leaf certificates only. ``now`` is an aware datetime."""
+    """A self-signed CA that may issue leaf certificates, and sign its successor. ``now`` is an aware datetime."""
     from quarterdeck.pki import x509
 
     return x509.create_authority(common_name, now, lifetime=lifetime)
+
+
+def may_sign_authorities(certificate: bytes) -> bool:
+    """Whether those who trust a CA (PEM) accept another CA that it signed (RFC 5280, 4.2.1.9)."""
+    from quarterdeck.pki import x509
+
+    return x509.may_sign_authorities(certificate)
+
+
+def cross_signed(authority: KeyPair, by: KeyPair, now: datetime) -> bytes:
+    """The certificate (PEM) of ``authority`` as another CA signs it: with it, those who trust only that other CA can
+    verify what ``authority`` issues. It never outlives either of them. ``now`` is an aware datetime.
+    """
+    from quarterdeck.pki import x509
+
+    return x509.cross_signed(authority, by, now)
 
 
 def issue(authority: KeyPair, request: CertificateRequest, now: datetime) -> KeyPair:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from quarterdeck.components.catalogue import CATALOGUE
@@ -14,14 +14,14 @@ from quarterdeck.components.credentials import (
     CertificateSpec,
     EncryptionKey,
     KeyPair,
+    NumberedAuthority,
     ReplicaSecrets,
     SharedSecrets,
     SigningKey,
-    SigningKeys,
 )
 from quarterdeck.errors import Corrupt
 
-_VERSION = 1
+_VERSION = 2
 _AUTHORITIES = ("kubernetes_ca", "etcd_ca", "front_proxy_ca")
 _PAIRS = ("manager", "etcd_manager")
 
@@ -31,12 +31,10 @@ def encode(secrets: SharedSecrets) -> str:
     document: dict[str, object] = {"version": _VERSION}
     document |= {name: _authority_out(getattr(secrets, name)) for name in _AUTHORITIES}
     document |= {name: _pair_out(getattr(secrets, name)) for name in _PAIRS}
-    account = secrets.service_account
-    document["service_account"] = {
-        "public": account.signing.public.decode(),
-        "private": account.signing.private.decode(),
-        "also": [each.decode() for each in account.also],
-    }
+    document["service_account"] = [
+        {"public": each.public.decode(), "private": each.private.decode(), "number": each.number}
+        for each in secrets.service_account
+    ]
     document["encryption_keys"] = [
         {"name": each.name, "secret": base64.b64encode(each.secret).decode()} for each in secrets.encryption_keys
     ]
@@ -51,21 +49,24 @@ def decode(text: str) -> SharedSecrets:
     """The output of ``encode``, parsed. Raises Corrupt for anything else, without showing any of it."""
     try:
         document = json.loads(text)
+        if document["version"] in _MIGRATIONS:
+            document = _MIGRATIONS[document["version"]](document)
         if document["version"] != _VERSION:
             raise Corrupt(
                 "reading the secrets of a plane",
                 f"they are of version {document['version']!r}, not {_VERSION}",
                 "use the version of quarterdeck that wrote them",
             )
-        signing = document["service_account"]
-        key = SigningKey(signing["public"].encode(), signing["private"].encode())
         return SharedSecrets(
             kubernetes_ca=_authority_in(document["kubernetes_ca"]),
             etcd_ca=_authority_in(document["etcd_ca"]),
             front_proxy_ca=_authority_in(document["front_proxy_ca"]),
             manager=_pair_in(document["manager"]),
             etcd_manager=_pair_in(document["etcd_manager"]),
-            service_account=SigningKeys(key, _texts_in(signing)),
+            service_account=tuple(
+                SigningKey(each["public"].encode(), each["private"].encode(), int(each["number"]))
+                for each in document["service_account"]
+            ),
             encryption_keys=tuple(
                 EncryptionKey(each["name"], base64.b64decode(each["secret"], validate=True))
                 for each in document["encryption_keys"]
@@ -82,27 +83,45 @@ def decode(text: str) -> SharedSecrets:
         ) from None
 
 
-def _pair_out(pair: KeyPair) -> dict[str, str]:
-    return {"certificate": pair.certificate.decode(), "key": pair.key.decode()}
+def _from_first(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The document of the first version, in which a plane had one authority for each purpose."""
+    authorities = {name: [{**document[name], "issuer": 0, "number": 0, "crossed": ""}] for name in _AUTHORITIES}
+    pairs = {name: {**document[name], "issuer": 0} for name in _PAIRS}
+    replicas = {
+        name: {each: {**pair, "issuer": 0} for each, pair in issued.items()}
+        for name, issued in document["replicas"].items()
+    }
+    signing = [{**document["service_account"], "number": 0}]
+    changed = {"replicas": replicas, "service_account": signing, "version": _VERSION}
+    return {**document, **authorities, **pairs, **changed}
 
 
-def _pair_in(document: Mapping[str, str]) -> KeyPair:
-    return KeyPair(document["certificate"].encode(), document["key"].encode())
+#: By the version that they start from.
+_MIGRATIONS: Mapping[int, Callable[[Mapping[str, Any]], dict[str, Any]]] = {1: _from_first}
 
 
-def _authority_out(authority: Authority) -> dict[str, object]:
-    return {**_pair_out(authority.issuer), "also": [each.decode() for each in authority.also]}
+def _pair_out(pair: KeyPair) -> dict[str, object]:
+    return {"certificate": pair.certificate.decode(), "key": pair.key.decode(), "issuer": pair.issuer}
 
 
-def _authority_in(document: Mapping[str, Any]) -> Authority:
-    return Authority(_pair_in(document), _texts_in(document))
+def _pair_in(document: Mapping[str, Any]) -> KeyPair:
+    return KeyPair(document["certificate"].encode(), document["key"].encode(), int(document["issuer"]))
 
 
-def _texts_in(document: Mapping[str, Any]) -> tuple[bytes, ...]:
-    return tuple(each.encode() for each in document["also"])
+def _authority_out(authority: Authority) -> list[dict[str, object]]:
+    return [
+        {**_pair_out(each.pair), "number": each.number, "crossed": each.crossed.decode()} for each in authority.known
+    ]
 
 
-def _replica_in(document: Mapping[str, Mapping[str, str]]) -> ReplicaSecrets:
+def _authority_in(documents: Sequence[Mapping[str, Any]]) -> Authority:
+    """How they are used is known from revisions."""
+    return Authority(
+        tuple(NumberedAuthority(int(each["number"]), _pair_in(each), each["crossed"].encode()) for each in documents)
+    )
+
+
+def _replica_in(document: Mapping[str, Mapping[str, Any]]) -> ReplicaSecrets:
     """Every replica has its certificates; those of optional programs may be missing."""
     needed = (each.name for each in _certificates(optional=False))
     known = (each.name for each in _certificates(optional=True) if each.name in document)

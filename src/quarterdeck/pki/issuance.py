@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from quarterdeck.api.plane.certificates import Certificates, Signer
+from quarterdeck.api.plane.keys import KeyPurpose, Keys
 from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.components.credentials import (
     MASTERS,
@@ -16,20 +18,22 @@ from quarterdeck.components.credentials import (
     CertificateSpec,
     EncryptionKey,
     KeyPair,
+    NumberedAuthority,
     ReplicaSecrets,
     SharedSecrets,
-    SigningKeys,
+    SigningKey,
+    encryption_key_name,
+    uses,
 )
 from quarterdeck.components.settings import CLUSTER_DOMAIN
 from quarterdeck.model.components import Component
-from quarterdeck.pki.authority import create_authority, create_signing_key, issue
+from quarterdeck.pki.authority import create_authority, create_signing_key, cross_signed, issue, may_sign_authorities
 from quarterdeck.pki.certificate import CertificateRequest, Usage
 
 LEAF_LIFETIME = timedelta(days=365)
 ADMIN_LIFETIME = timedelta(days=30)
 ADMIN = "kubernetes-admin"
-#: The name of the first encryption key of a plane.
-FIRST_KEY = "key1"
+_FIRST_KEYS = Keys()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,17 +58,28 @@ class ReplicaNames:
         return {each.name: each for program in self.programs for each in CATALOGUE[program].certificates}
 
 
-def create_plane_secrets(plane: str, now: datetime, *, lifetime: timedelta = LEAF_LIFETIME) -> SharedSecrets:
-    """Authorities and keys for a new plane. ``now`` is an aware datetime, ``lifetime`` that of client certificates."""
-    kubernetes_ca = Authority(create_authority(f"{plane}-kubernetes-ca", now))
-    etcd_ca = Authority(create_authority(f"{plane}-etcd-ca", now))
+def create_plane_secrets(
+    plane: str,
+    now: datetime,
+    *,
+    certificates: Certificates | None = None,
+    keys: Keys = _FIRST_KEYS,
+    lifetime: timedelta = LEAF_LIFETIME,
+) -> SharedSecrets:
+    """Authorities and keys for a new plane with such ``certificates`` and ``keys``. ``now`` is an aware datetime,
+    ``lifetime`` that of client certificates.
+    """
+    used = uses(certificates or Certificates())
+    kubernetes_ca, etcd_ca, front_proxy_ca = (
+        _with_all(plane, each, Authority((), used[each]), used[each].trusted, now) for each in Signer
+    )
     manager, etcd_manager = _managers(kubernetes_ca, etcd_ca, now, lifetime)
     return SharedSecrets(
         kubernetes_ca=kubernetes_ca,
         etcd_ca=etcd_ca,
-        front_proxy_ca=Authority(create_authority(f"{plane}-front-proxy-ca", now)),
-        service_account=SigningKeys(create_signing_key()),
-        encryption_keys=(EncryptionKey(FIRST_KEY, entropy.token_bytes(32)),),
+        front_proxy_ca=front_proxy_ca,
+        service_account=tuple(_signing_key(each) for each in sorted(keys.use(KeyPurpose.SERVICE_ACCOUNT).accepted)),
+        encryption_keys=tuple(_encryption_key(each) for each in sorted(keys.use(KeyPurpose.ENCRYPTION).accepted)),
         manager=manager,
         etcd_manager=etcd_manager,
     )
@@ -77,7 +92,13 @@ def copied_secrets(
     that encrypt Secrets and sign tokens, and the authorities that clients trust. etcd has an authority of its own, so
     that no member of one plane is a peer of the other's. Nothing was issued for its replicas yet.
     """
-    etcd_ca = Authority(create_authority(f"{plane}-etcd-ca", now))
+    etcd_ca = replace(
+        source.etcd_ca,
+        known=tuple(
+            NumberedAuthority(each.number, create_authority(name_of(plane, Signer.ETCD, each.number), now))
+            for each in source.etcd_ca.known
+        ),
+    )
     manager, etcd_manager = _managers(source.kubernetes_ca, etcd_ca, now, lifetime)
     return replace(
         source,
@@ -97,18 +118,102 @@ def _managers(
         common_name="quarterdeck", organizations=(MASTERS,), usage=Usage.CLIENT, lifetime=lifetime
     )
     etcd_manager = CertificateRequest(common_name="quarterdeck", usage=Usage.CLIENT, lifetime=lifetime)
-    return issue(kubernetes_ca.issuer, manager, now), issue(etcd_ca.issuer, etcd_manager, now)
+    return (
+        _issued(kubernetes_ca, kubernetes_ca.use.issuer, manager, now),
+        _issued(etcd_ca, etcd_ca.use.issuer, etcd_manager, now),
+    )
+
+
+def _issued(authority: Authority, number: int, request: CertificateRequest, now: datetime) -> KeyPair:
+    return replace(issue(authority.at(number).pair, request, now), issuer=number)
+
+
+def name_of(plane: str, signer: Signer, number: int) -> str:
+    """The common name of an authority of a plane. Programs find the issuer of a certificate by it."""
+    name = f"{plane}-{signer}-ca"
+    return f"{name}-{number}" if number else name
+
+
+def with_authorities(
+    plane: str, secrets: SharedSecrets, needed: Mapping[Signer, frozenset[int]], now: datetime
+) -> SharedSecrets:
+    """``secrets`` with all authorities of these numbers; unchanged if they are known. A new one is signed by the one
+    before it, if that may sign authorities.
+    """
+    complete = {each: _with_all(plane, each, secrets.authority(each), numbers, now) for each, numbers in needed.items()}
+    if all(authority is secrets.authority(each) for each, authority in complete.items()):
+        return secrets
+    return secrets.with_authorities(complete)
+
+
+def _with_all(plane: str, signer: Signer, authority: Authority, numbers: frozenset[int], now: datetime) -> Authority:
+    for number in sorted(numbers - {each.number for each in authority.known}):
+        authority = with_issuer(authority, number, create_authority(name_of(plane, signer, number), now), now)
+    return authority
+
+
+def with_issuer(authority: Authority, number: int, pair: KeyPair, now: datetime) -> Authority:
+    """``authority`` with another known one, which the one before it signs, if that may sign authorities."""
+    former = max((each for each in authority.known if each.number < number), key=lambda each: each.number, default=None)
+    may = former is not None and may_sign_authorities(former.pair.certificate)
+    crossed = cross_signed(pair, former.pair, now) if former is not None and may else b""
+    known = (*authority.known, NumberedAuthority(number, pair, crossed))
+    return replace(authority, known=tuple(sorted(known, key=lambda each: each.number)))
+
+
+def with_keys(secrets: SharedSecrets, needed: Mapping[KeyPurpose, frozenset[int]]) -> SharedSecrets:
+    """``secrets`` with all keys of these numbers; unchanged if they are known."""
+    encryption = sorted(needed[KeyPurpose.ENCRYPTION] - {each.number for each in secrets.encryption_keys})
+    signing = sorted(needed[KeyPurpose.SERVICE_ACCOUNT] - {each.number for each in secrets.service_account})
+    if not encryption and not signing:
+        return secrets
+    return replace(
+        secrets,
+        encryption_keys=(*secrets.encryption_keys, *map(_encryption_key, encryption)),
+        service_account=(*secrets.service_account, *map(_signing_key, signing)),
+    )
+
+
+def without_former_keys(secrets: SharedSecrets, needed: Mapping[KeyPurpose, frozenset[int]]) -> SharedSecrets:
+    """``secrets`` without the keys before those that are needed."""
+    first = {purpose: min(numbers) for purpose, numbers in needed.items()}
+    encryption = tuple(each for each in secrets.encryption_keys if each.number >= first[KeyPurpose.ENCRYPTION])
+    signing = tuple(each for each in secrets.service_account if each.number >= first[KeyPurpose.SERVICE_ACCOUNT])
+    return replace(secrets, encryption_keys=encryption, service_account=signing)
+
+
+def _encryption_key(number: int) -> EncryptionKey:
+    return EncryptionKey(encryption_key_name(number), entropy.token_bytes(32))
+
+
+def _signing_key(number: int) -> SigningKey:
+    return replace(create_signing_key(), number=number)
+
+
+def without_former(secrets: SharedSecrets, needed: Mapping[Signer, frozenset[int]]) -> SharedSecrets:
+    """``secrets`` without the authorities before those that are needed."""
+    kept = {
+        signer: replace(found, known=tuple(each for each in found.known if each.number >= min(needed[signer])))
+        for signer in Signer
+        for found in (secrets.authority(signer),)
+    }
+    return secrets.with_authorities(kept)
 
 
 def with_manager(
     plane: SharedSecrets, generation: int, now: datetime, *, lifetime: timedelta = LEAF_LIFETIME
 ) -> SharedSecrets:
-    """``plane`` with quarterdeck's own certificates of that generation; unchanged if it has them. The authorities stay,
-    so that the previous certificates are accepted as well, until they expire.
+    """``plane`` with quarterdeck's own certificates of that generation, and of the issuers that it uses; unchanged if
+    it has them. Previous certificates are accepted as well, until they expire, or their issuer is no longer trusted.
     """
-    if plane.generation() >= generation:
+    of_issuers = (plane.manager.issuer, plane.etcd_manager.issuer) == (
+        plane.kubernetes_ca.use.issuer,
+        plane.etcd_ca.use.issuer,
+    )
+    if plane.generation() >= generation and of_issuers:
         return plane
     manager, etcd_manager = _managers(plane.kubernetes_ca, plane.etcd_ca, now, lifetime)
+    generation = max(generation, plane.generation())
     return replace(plane, manager=manager, etcd_manager=etcd_manager, generations=_counted(plane, "", generation))
 
 
@@ -121,7 +226,7 @@ def with_replica(
     lifetime: timedelta = LEAF_LIFETIME,
 ) -> SharedSecrets:
     """``plane`` with certificates for a replica; unchanged if the replica has some of that generation already, or of a
-    later one. Those of a program that is added later are issued then.
+    later one, and of the issuers that ``plane`` uses. Those of a program that is added later are issued then.
 
     So a replica's unit specs never change by themselves. Store the result before a unit is started with it.
     """
@@ -132,16 +237,30 @@ def with_replica(
     if known is None or plane.generation(name) < generation:
         known = ReplicaSecrets({})
         plane = replace(plane, generations=_counted(plane, name, generation))
-    missing = (each for called, each in names.certificates.items() if called not in known.pairs)
+    missing = (each for each in names.certificates.values() if not _has(plane, known, each))
     return _with_issued(plane, name, {**known.pairs, **{each.name: issuer.issued(each) for each in missing}})
 
 
 def has_all(plane: SharedSecrets, names: ReplicaNames, generation: int = 0) -> bool:
-    """Whether a replica has certificates for all its programs, of that generation or a later one."""
+    """Whether a replica has certificates for all its programs, of that generation or a later one, and of the issuers
+    that ``plane`` uses.
+    """
     issued = plane.replica(names.replica)
     if issued is None or plane.generation(names.replica) < generation:
         return False
-    return names.certificates.keys() <= issued.pairs.keys()
+    return all(_has(plane, issued, each) for each in names.certificates.values())
+
+
+def _has(plane: SharedSecrets, issued: ReplicaSecrets, certificate: CertificateSpec) -> bool:
+    pair = issued.pairs.get(certificate.name)
+    return pair is not None and pair.issuer == _issuing_authority(plane, certificate)
+
+
+def _issuing_authority(plane: SharedSecrets, certificate: CertificateSpec) -> int:
+    """The number of the authority that issues a certificate."""
+    use = plane.authority(certificate.signer).use
+    serves = certificate.kind in (CertificateKind.SERVER, CertificateKind.APISERVER)
+    return use.servers if serves else use.issuer
 
 
 def without_program(plane: SharedSecrets, replica: str, program: Component) -> SharedSecrets:
@@ -175,12 +294,13 @@ def issue_admin(
 ) -> KeyPair:
     """A client certificate for an administrator. Certificates cannot be revoked: keep their lifetime short."""
     request = CertificateRequest(common_name=name, organizations=(MASTERS,), usage=Usage.CLIENT, lifetime=lifetime)
-    return issue(plane.kubernetes_ca.issuer, request, now)
+    return _issued(plane.kubernetes_ca, plane.kubernetes_ca.use.issuer, request, now)
 
 
 def issue_etcd_user(plane: SharedSecrets, user: str, now: datetime, *, lifetime: timedelta) -> KeyPair:
     """A client certificate for a user of etcd's own authentication."""
-    return issue(plane.etcd_ca.issuer, CertificateRequest(common_name=user, usage=Usage.CLIENT, lifetime=lifetime), now)
+    request = CertificateRequest(common_name=user, usage=Usage.CLIENT, lifetime=lifetime)
+    return _issued(plane.etcd_ca, plane.etcd_ca.use.issuer, request, now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,8 +327,8 @@ class _Issuer:
                 request = self._serving(certificate.user)
             case CertificateKind.APISERVER:
                 request = _apiserver(self.names, self.lifetime)
-        authority: Authority = getattr(self.plane, certificate.signer)
-        return issue(authority.issuer, request, self.now)
+        authority = self.plane.authority(certificate.signer)
+        return _issued(authority, _issuing_authority(self.plane, certificate), request, self.now)
 
     def _member(self) -> CertificateRequest:
         # IP addresses only: with DNS names etcd would look peers up in reverse (etcd: client/pkg/transport).

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, fields
 from datetime import datetime
 
 from cryptography import x509
 
+from quarterdeck.api.plane.certificates import Signer
 from quarterdeck.components.credentials import Authority, KeyPair, SharedSecrets
 from quarterdeck.errors import PreconditionFailed
 
@@ -63,13 +65,35 @@ def certificates(secrets: SharedSecrets) -> tuple[tuple[str, bytes], ...]:
     for each in fields(secrets):
         name, value = shown_as(each.name), getattr(secrets, each.name)
         if isinstance(value, Authority):
-            found.append((name, value.issuer.certificate))
-            found += [(f"{name} (additionally trusted, {number})", other) for number, other in enumerate(value.also, 1)]
+            found += [(_numbered(name, each.number), each.pair.certificate) for each in value.known]
         elif isinstance(value, KeyPair):
             found.append((name, value.certificate))
     for replica, issued in secrets.replicas:
         found += [(f"{replica}/{shown_as(name)}", pair.certificate) for name, pair in issued.pairs.items()]
     return tuple(found)
+
+
+_OF_AUTHORITIES = re.compile(r"(.*-ca)(-\d+)?")
+
+
+def shown_authority(signer: Signer, number: int) -> str:
+    """The name that people see of a certificate of an authority."""
+    return _numbered(f"{signer}-ca", number)
+
+
+def _numbered(name: str, number: int) -> str:
+    return f"{name}-{number}" if number else name
+
+
+def is_authority(name: str) -> bool:
+    """Whether the certificate with that name is of an authority."""
+    return _OF_AUTHORITIES.fullmatch(name) is not None
+
+
+def unnumbered(name: str) -> str:
+    """The name of a certificate without the number of its authority."""
+    found = _OF_AUTHORITIES.fullmatch(name)
+    return found[1] if found is not None else name
 
 
 def shown_as(name: str) -> str:

@@ -28,18 +28,56 @@ def public_key_hash(certificate: bytes) -> str:
 
 
 def create_authority(common_name: str, now: datetime, *, lifetime: timedelta = CA_LIFETIME) -> KeyPair:
-    """A self-signed CA that may issue leaf certificates only. ``now`` is an aware datetime."""
+    """A self-signed CA that may issue leaf certificates, and sign its successor. ``now`` is an aware datetime."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
     identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
-    builder = (
-        _builder(subject, subject, key.public_key(), now, lifetime)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+    own = x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier)
+    builder = _authority(_builder(subject, subject, key.public_key(), now, lifetime), identifier, own)
+    return _pair(builder.sign(key, hashes.SHA256()), key)
+
+
+def may_sign_authorities(certificate: bytes) -> bool:
+    """Whether those who trust a CA (PEM) accept another CA that it signed (RFC 5280, 4.2.1.9)."""
+    constraints = x509.load_pem_x509_certificate(certificate).extensions.get_extension_for_class(x509.BasicConstraints)
+    return constraints.value.ca and constraints.value.path_length != 0
+
+
+def cross_signed(authority: KeyPair, by: KeyPair, now: datetime) -> bytes:
+    """The certificate (PEM) of ``authority`` as another CA signs it: with it, those who trust only that other CA can
+    verify what ``authority`` issues. It never outlives either of them. ``now`` is an aware datetime.
+    """
+    signed, issuer = (x509.load_pem_x509_certificate(each.certificate) for each in (authority, by))
+    public = signed.public_key()
+    if not isinstance(public, ec.EllipticCurvePublicKey):
+        raise TypeError("a certificate authority's key is not an ECDSA key")
+    identifier, own = (
+        each.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value for each in (signed, issuer)
+    )
+    lifetime = min(signed.not_valid_after_utc, issuer.not_valid_after_utc) - now
+    builder = _authority(
+        _builder(signed.subject, issuer.subject, public, now, lifetime),
+        identifier,
+        x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(own),
+        path_length=0,
+    )
+    return builder.sign(_private_key(by), hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+
+
+def _authority(
+    builder: x509.CertificateBuilder,
+    identifier: x509.SubjectKeyIdentifier,
+    issuer: x509.AuthorityKeyIdentifier,
+    *,
+    path_length: int = 1,
+) -> x509.CertificateBuilder:
+    """With the extensions of a CA."""
+    return (
+        builder.add_extension(x509.BasicConstraints(ca=True, path_length=path_length), critical=True)
         .add_extension(_key_usage(authority=True), critical=True)
         .add_extension(identifier, critical=False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier), critical=False)
+        .add_extension(issuer, critical=False)
     )
-    return _pair(builder.sign(key, hashes.SHA256()), key)
 
 
 def issue(authority: KeyPair, request: CertificateRequest, now: datetime) -> KeyPair:

@@ -25,9 +25,9 @@ def wanted_revision(world: World) -> str:
 
 
 def is_unchecked(world: World, revision: str) -> bool:
-    """Whether a revision has programs of an older minor version than some replica has, and it is not known that they
-    can read everything that is stored. What is stored is checked while only versions run that store the same as they
-    do (``CheckStored``).
+    """Whether a revision has programs of an older minor version than some replica has, or lacks an encryption key that
+    it has, and it is not known that they can read everything that is stored. What is stored is checked while only
+    revisions run that store what the wanted one can read (``CheckStored``).
     """
     if world.memory.readable == revision:
         return False

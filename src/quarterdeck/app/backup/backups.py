@@ -31,10 +31,10 @@ from quarterdeck.engine.preflight.reach import require_plane_in_reach
 from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.workspace import leases, recorded
 from quarterdeck.engine.workspace.backups import OpenBackups, backup_keys, open_backups
-from quarterdeck.engine.workspace.belongings import secrets_of
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.open_plane import open_plane
 from quarterdeck.engine.workspace.restores import MAIN
+from quarterdeck.engine.workspace.secrets_in_use import secrets_in_use
 from quarterdeck.engine.workspace.verification import verify_moment
 from quarterdeck.errors import NotFound, PreconditionFailed, TimedOut, Unavailable
 from quarterdeck.model.clusters import Cluster
@@ -170,7 +170,7 @@ class Backups:
         if not may_record(plane) or moment.full.epoch != plane.status.memory.epoch:
             return None
         async with AsyncExitStack() as stack:
-            etcd = open_etcd(await secrets_of(self._home.store, plane), stack)
+            etcd = open_etcd(await secrets_in_use(self._home.store, plane), stack)
             urls = urls_in(memory_from_status(plane.status.memory), Cluster(moment.full.cluster))
             return await live_hash(etcd, urls, moment.revision)
 

@@ -15,13 +15,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from quarterdeck.api.plane.certificates import Signer
 from quarterdeck.api.revision import ReplicaTemplate
 from quarterdeck.backup.bolt.file import BoltFile
 from quarterdeck.backup.database import ALARMS
 from quarterdeck.backup.scratch_etcd import EtcdPrograms, LoopbackClients, scratch_etcd
 from quarterdeck.components.catalogue import CATALOGUE
-from quarterdeck.components.credentials import EncryptionKey, ReplicaSecrets, SharedSecrets, Signer
+from quarterdeck.components.credentials import EncryptionKey, ReplicaSecrets, SharedSecrets
 from quarterdeck.components.endings import why_it_ended
+from quarterdeck.components.keys import keys_of
 from quarterdeck.components.ports import first_block, seat_with
 from quarterdeck.components.replica import component_unit
 from quarterdeck.components.settings import ClusterState, InitialCluster, Inputs, ReplicaSettings, service_ip
@@ -141,7 +143,9 @@ def _ended(doing: str, code: int, output: str, unit: UnitSpec) -> PreconditionFa
 def _secrets(seat: Seat, template: ReplicaTemplate, keys: Sequence[EncryptionKey]) -> SharedSecrets:
     """Authorities and certificates for an hour, with the plane's keys of encryption."""
     now = datetime.now(UTC)
-    made = replace(create_plane_secrets(_NAME, now, lifetime=_LIFETIME), encryption_keys=tuple(keys))
+    made = replace(
+        create_plane_secrets(_NAME, now, keys=keys_of(template), lifetime=_LIFETIME), encryption_keys=tuple(keys)
+    )
     names = ReplicaNames(
         replica=_NAME, addresses=seat.hosts, service_ip=service_ip(template), programs=(Component.APISERVER,)
     )

@@ -27,8 +27,8 @@ def shared_flags(
     """Flags for the local apiserver, leader election, and a ``port`` that requires client certificates."""
     seat, authority = inputs.replica.seat, inputs.secrets.kubernetes_ca
     server = Server(url=seat.advertised(PortName.APISERVER).url(), ca=authority.bundle)
-    shown, listen = inputs.certificates.of(serving), seat.listen(port)
-    pair = inputs.certificates.of(client)
+    shown, listen = inputs.pair(serving), seat.listen(port)
+    pair = inputs.pair(client)
     config = folder.file("kubeconfig.yaml", kubeconfig(inputs.plane, client.user, server, pair))
     return {
         "kubeconfig": config,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from quarterdeck.api.controlplane import ControlPlaneSpec
 from quarterdeck.api.plane.controllers import ControllerProgram
+from quarterdeck.api.plane.keys import KeyPurpose
 from quarterdeck.api.revision import ReplicaTemplate
 from quarterdeck.components.admission_plugins import listed
 from quarterdeck.components.arguments import Arguments, Folder, boolean
@@ -17,7 +18,7 @@ from quarterdeck.components.controller.common import (
     shared_flags,
     without_others,
 )
-from quarterdeck.components.credentials import asking, serving
+from quarterdeck.components.credentials import asking, in_use, serving
 from quarterdeck.components.record import ComponentSpec, Flags, Port, Stopping
 from quarterdeck.components.refusals import CONTROLLER_MANAGER_FLAGS, CONTROLLER_MANAGER_VALUES
 from quarterdeck.components.settings import Inputs
@@ -66,12 +67,15 @@ def controller_manager_unit(inputs: Inputs, flags: Mapping[str, str]) -> UnitSpe
 
 def _signing(inputs: Inputs, folder: Folder) -> dict[str, str]:
     """The keys with which it signs certificates and tokens, and the CA for pods."""
-    authority, account = inputs.secrets.kubernetes_ca, inputs.secrets.service_account
+    authority = inputs.secrets.kubernetes_ca
+    account = in_use(inputs.secrets.service_account, inputs.template.key_use(KeyPurpose.SERVICE_ACCOUNT))[0]
+    # It signs nothing where its file has more than one certificate (kubernetes: signer/ca_provider.go).
+    signs = "ca.crt" if authority.bundle == authority.issuer.certificate else "signing-ca.crt"
     return {
-        "cluster-signing-cert-file": folder.file("ca.crt", authority.issuer.certificate),
+        "cluster-signing-cert-file": folder.file(signs, authority.issuer.certificate),
         "cluster-signing-key-file": folder.file("ca.key", authority.issuer.key),
         "root-ca-file": folder.file("ca.crt", authority.bundle),
-        "service-account-private-key-file": folder.file("service-account.key", account.signing.private),
+        "service-account-private-key-file": folder.file("service-account.key", account.private),
     }
 
 
@@ -110,6 +114,7 @@ CONTROLLER_MANAGER = ComponentSpec(
         "cloudControllerManager",
         "controllerSets",
         "nodeBootstrap",
+        "serviceAccountKey",
     ),
     flags=Flags(
         of=Component.CONTROLLER_MANAGER,

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from quarterdeck.components.credentials import KeyPair
+from quarterdeck.components.credentials import Authority
 from quarterdeck.components.traffic.envoy import (
     BalancerSettings,
     BalancerTls,
@@ -42,7 +42,7 @@ _ALIVE = frozenset({UnitState.RUNNING, UnitState.STOPPING})
 
 
 def issue_balancer_tls(
-    authority: KeyPair, manager: str, addresses: tuple[str, ...], now: datetime, names: tuple[str, ...] = ()
+    authority: Authority, manager: str, addresses: tuple[str, ...], now: datetime, names: tuple[str, ...] = ()
 ) -> BalancerTls:
     """The certificates, from the plane's CA, of a load balancer at ``addresses`` with these ``names``. Its status
     listener answers only the client certificate of ``manager``. They may be replaced at any time.
@@ -54,7 +54,7 @@ def issue_balancer_tls(
         dns_names=names,
         ip_addresses=addresses,
     )
-    return BalancerTls(ca=authority.certificate, serving=issue(authority, request, now), manager=manager)
+    return BalancerTls(ca=authority.bundle, serving=issue(authority.issuer, request, now), manager=manager)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

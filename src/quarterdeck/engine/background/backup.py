@@ -29,10 +29,10 @@ from quarterdeck.engine.background.backup_upkeep import BackupUpkeep
 from quarterdeck.engine.background.backup_verification import BackupVerifier
 from quarterdeck.engine.background.tasks import BackgroundTask, Check, LongTask, ShortTurn, Work
 from quarterdeck.engine.workspace.backups import OpenBackups, open_backups, scratch_folder
-from quarterdeck.engine.workspace.belongings import secrets_of
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.plane_archive import archive_of
 from quarterdeck.engine.workspace.restores import forget_restored
+from quarterdeck.engine.workspace.secrets_in_use import secrets_in_use
 from quarterdeck.errors import Conflict, Corrupt, LeaseLost, NotFound, QuarterdeckError, Unavailable
 from quarterdeck.etcd.port import EtcdCluster
 from quarterdeck.model.clusters import Cluster
@@ -94,7 +94,7 @@ async def record(home: Home, upstream: Upstream, name: str, state: BackupState, 
     await forget_restored(home, plane)
     async with AsyncExitStack() as stack:
         backups = await open_backups(home, plane)
-        etcd = open_etcd(await secrets_of(home.store, plane), stack)
+        etcd = open_etcd(await secrets_in_use(home.store, plane), stack)
         writer = ChainWriter(backups.chains, f"{os.getpid()}-{secrets.token_hex(4)}", check, state.now)
         scratch = scratch_folder(home.folder, name)
         upkeep = BackupUpkeep(

@@ -25,7 +25,7 @@ from quarterdeck.engine.workspace.revisions import takes_nodes
 from quarterdeck.kube.nodes import ReservedNames, SigningRequest, nodes, objection, serving_requests
 from quarterdeck.kube.port import Address, Refused
 from quarterdeck.model.world import World
-from quarterdeck.pki.validity import certificates, validity
+from quarterdeck.pki.validity import certificates, is_authority, validity
 from quarterdeck.stores.port import EventType
 
 
@@ -60,7 +60,7 @@ def renewed(plane: ControlPlane) -> ControlPlane:
 
 def _due(plane: Plane) -> bool:
     now = datetime.fromtimestamp(plane.clock(), UTC)
-    issued = (pem for name, pem in certificates(plane.secrets) if "-ca" not in name.rpartition("/")[2])
+    issued = (pem for name, pem in certificates(plane.secrets) if not is_authority(name))
     return any(validity(pem).due(now) for pem in issued)
 
 

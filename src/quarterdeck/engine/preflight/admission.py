@@ -9,6 +9,7 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.plane.endpoint import EndpointMode
 from quarterdeck.api.plane.memory import memory_from_status
 from quarterdeck.api.site import AddressSpace, LocalSpec, Site, SshSpec
+from quarterdeck.components import authorities, keys
 from quarterdeck.components.admission_plugins import pod_security_problems
 from quarterdeck.components.catalogue import CATALOGUE, flags_of
 from quarterdeck.components.refusals import refuse_dangerous, refuse_host_files, service_range_problem
@@ -48,6 +49,7 @@ async def admit(engine: Engine, wanted: ControlPlane, *, current: ControlPlane |
     Versions.parse(kubernetes=wanted.spec.kubernetes_version, etcd=wanted.spec.etcd.version)
     if current is not None:
         require_upgradable(current, wanted)
+        _are_trusted(current, wanted)
     site = await engine.home.site(wanted.spec.placement.site)
     _fits(wanted, site)
     _can_be_rendered(wanted, site, current)
@@ -65,6 +67,15 @@ async def admit(engine: Engine, wanted: ControlPlane, *, current: ControlPlane |
     else:
         await admit_change(engine.home, wanted, current, site)
     await _can_start(engine, wanted, current)
+
+
+def _are_trusted(current: ControlPlane, wanted: ControlPlane) -> None:
+    """Raises InvalidInput for authorities and keys that some replica would not accept."""
+    before, after, doing = current.spec, wanted.spec, f"changing plane {wanted.name}"
+    if found := authorities.objections(before.certificates, after.certificates):
+        raise InvalidInput(doing, "; ".join(found), f"let 'certs rotate-ca {wanted.name}' write these fields")
+    if found := keys.objections(before.keys, after.keys):
+        raise InvalidInput(doing, "; ".join(found), f"let 'keys rotate {wanted.name}' write these fields")
 
 
 def _can_be_rendered(wanted: ControlPlane, site: Site, current: ControlPlane | None) -> None:

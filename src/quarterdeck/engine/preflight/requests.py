@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from quarterdeck.addons.content import AddonChange, Content
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation, OperationType
+from quarterdeck.api.plane.certificates import Signer
 from quarterdeck.api.plane.controllers import ControllerProgram
+from quarterdeck.api.plane.keys import KeyPurpose
 from quarterdeck.components.difference import Difference
 from quarterdeck.errors import PreconditionFailed
 from quarterdeck.model.findings import Finding, Verdict, enforce
@@ -89,6 +92,37 @@ class RenewCertificates:
     name: str
 
 
+class RotationStage(StrEnum):
+    """A part of the rotation of a certificate authority or a key; each is an operation."""
+
+    #: A new one is used; the former one is accepted as well.
+    BEGIN = "begin"
+    #: The former one is no longer accepted.
+    FINISH = "finish"
+    #: The former one is used again, and the new one is no longer accepted.
+    BACK = "back"
+
+
+@dataclass(frozen=True, slots=True)
+class RotateAuthorities:
+    """A part of the rotation of certificate authorities."""
+
+    name: str
+    signers: tuple[Signer, ...]
+    stage: RotationStage = RotationStage.BEGIN
+
+
+@dataclass(frozen=True, slots=True)
+class RotateKey:
+    """A part of the rotation of a key. The first part of a key that signs tokens only publishes the next key; a second
+    one signs with it.
+    """
+
+    name: str
+    purpose: KeyPurpose
+    stage: RotationStage = RotationStage.BEGIN
+
+
 @dataclass(frozen=True, slots=True)
 class Upgrade:
     """Another version of Kubernetes, in parts of which each is an operation. ``to``: the version (None: the next part
@@ -117,7 +151,19 @@ class Delete:
 
 
 Request = (
-    Create | Apply | Migrate | Scale | Upgrade | Replace | HandOver | HandBack | RenewCertificates | Abort | Delete
+    Create
+    | Apply
+    | Migrate
+    | Scale
+    | Upgrade
+    | Replace
+    | HandOver
+    | HandBack
+    | RenewCertificates
+    | RotateAuthorities
+    | RotateKey
+    | Abort
+    | Delete
 )
 
 
@@ -184,6 +230,8 @@ class Examined:
                 return f"scaling plane {self.name} to {to}", f"the scaling of {self.name} to {to}"
             case OperationType.UPGRADE:
                 return f"upgrading plane {self.name}", f"the upgrade of {self.name} to {spec.kubernetes_version}"
+            case OperationType.ROTATE:
+                return f"rotating keys of plane {self.name}", f"the rotation of keys of {self.name}"
             case OperationType.REPLACE:
                 return f"replacing replicas of plane {self.name}", f"the replacement of replicas of {self.name}"
             case _:

@@ -118,7 +118,7 @@ async def stored(move: Move) -> Finding:
     now, after = behaviour(move.plane.resource.spec).binary, _after(move).binary
     if after >= now:
         return ok("stored", f"{dotted(after)} reads what {dotted(now)} stores")
-    found = await stored_objects(move.plane, after)
+    found = await stored_objects(move.plane, after, move.plane.secrets.encryption_keys)
     if found.lost:
         seen = f"{dotted(after)} cannot read {found.lost:,} of {found.number:,} objects: {found.named}"
         return refuse("stored", seen, f"delete them, or store them in a version that {dotted(after)} has")

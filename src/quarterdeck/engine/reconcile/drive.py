@@ -32,13 +32,14 @@ from quarterdeck.engine.notices.troubles import MET, Disposition, Troubles, fate
 from quarterdeck.engine.notices.watchers import Watcher, Watchers
 from quarterdeck.engine.observation.identity import note_cluster
 from quarterdeck.engine.observation.observe import observer_of
+from quarterdeck.engine.reconcile.former_secrets import forget_former
 from quarterdeck.engine.reconcile.loop import POLL, Driver
 from quarterdeck.engine.reconcile.trials import NoTrials, Trials
 from quarterdeck.engine.workspace import addons, leases, operations, recorded, revisions
-from quarterdeck.engine.workspace.belongings import renew_manager
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Requester, Wants, wants
 from quarterdeck.engine.workspace.restores import restored_database
+from quarterdeck.engine.workspace.secrets_in_use import settle_secrets
 from quarterdeck.errors import Gone, InvalidInput, NotApplied, Paused, QuarterdeckError, kind_of
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
@@ -205,7 +206,7 @@ class Engine:
             if resource.metadata.deletion_timestamp is None:
                 resource = await revisions.established(store, resource, lease=lease)
                 resource = await addons.established(store, resource, lease=lease)
-                await renew_manager(store, resource, lease=lease)
+                await settle_secrets(store, resource, lease=lease)
             programs, dns_program = await self.programs(resource)
             opened = await self.home.plane(
                 resource, stack, guard=hold.guard, programs=programs, dns_program=dns_program
@@ -341,6 +342,7 @@ class Engine:
             return
         await guard_members(plane)
         await note_cluster(plane)
+        await forget_former(plane)
         goals = (operation.spec.from_, operation.spec.to) if operation is not None else ()
         named = [goal.revision for goal in goals if goal is not None]
         await revisions.forget_unused(plane.store, plane.resource, named, lease=lease)

@@ -15,8 +15,8 @@ from quarterdeck.components.kubeconfig import Server, kubeconfig
 from quarterdeck.components.settings import url
 from quarterdeck.drivers.endpoints import name_servers
 from quarterdeck.endpoint.door_guests import add_guest, guests_file
-from quarterdeck.engine.workspace.belongings import secrets_of
 from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.secrets_in_use import secrets_in_use
 from quarterdeck.engine.workspace.settings import endpoint_port
 from quarterdeck.errors import TimedOut
 from quarterdeck.files import file_errors
@@ -77,7 +77,7 @@ async def _until_open(address: str, port: int, next_step: str) -> None:
 
 async def admin_kubeconfig(home: Home, plane: ControlPlane, *, now: datetime | None = None) -> str:
     """A kubeconfig (YAML) for a person; works unchanged before, during and after a migration."""
-    secrets = await secrets_of(home.store, plane)
+    secrets = await secrets_in_use(home.store, plane)
     site = await home.site(plane.spec.placement.site)
     space = site.spec.space
     # Names in the user's own DNS need no door, unless the network itself does.
@@ -104,7 +104,7 @@ async def probe_target(home: Home, plane: ControlPlane) -> ProbeTarget:
     """The target of a probe of this plane, with its own client certificate."""
     from quarterdeck.probe.target import ProbeTarget  # few programs probe
 
-    secrets = await secrets_of(home.store, plane)
+    secrets = await secrets_in_use(home.store, plane)
     client = issue_admin(secrets, datetime.now(UTC), name="quarterdeck-probe")
     mode = plane.spec.endpoint.mode
     space = (await home.site(plane.spec.placement.site)).spec.space

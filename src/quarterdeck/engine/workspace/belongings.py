@@ -16,8 +16,8 @@ from quarterdeck.api.revision import ReplicaRevision
 from quarterdeck.components.credentials import SharedSecrets
 from quarterdeck.errors import Conflict, Corrupt, NotFound
 from quarterdeck.pki.codec import decode, encode
-from quarterdeck.pki.issuance import create_plane_secrets, with_manager
-from quarterdeck.stores.port import Lease, Store, amend
+from quarterdeck.pki.issuance import create_plane_secrets
+from quarterdeck.stores.port import Lease, Store
 
 
 async def secrets_of(store: Store, plane: ControlPlane) -> SharedSecrets:
@@ -35,10 +35,10 @@ async def secrets_of(store: Store, plane: ControlPlane) -> SharedSecrets:
         try:
             if stored is None:
                 await store.create(
-                    SecretsResource(metadata=Metadata(name=name), plane_uid=uid, data=_new_secrets(name))
+                    SecretsResource(metadata=Metadata(name=name), plane_uid=uid, data=_new_secrets(plane))
                 )
             else:
-                await store.update(stored.model_copy(update={"plane_uid": uid, "data": _new_secrets(name)}))
+                await store.update(stored.model_copy(update={"plane_uid": uid, "data": _new_secrets(plane)}))
         except (Conflict, NotFound):
             continue  # another process was faster: its secrets count
 
@@ -49,19 +49,6 @@ async def bring(store: Store, name: str, uid: str, secrets: SharedSecrets) -> No
     """
     data = SecretStr(encode(secrets))
     await store.create(SecretsResource(metadata=Metadata(name=name), plane_uid=uid, data=data))
-
-
-async def renew_manager(store: Store, plane: ControlPlane, *, lease: Lease | None = None) -> None:
-    """Renew quarterdeck's own certificates, if the plane's generation of certificates is newer."""
-    generation = plane.spec.certificates.generation
-    if generation <= (await secrets_of(store, plane)).generation():
-        return
-
-    def renewed(stored: SecretsResource) -> SecretsResource:
-        secrets = with_manager(decode(stored.data.get_secret_value()), generation, datetime.now(UTC))
-        return stored.model_copy(update={"data": SecretStr(encode(secrets))})
-
-    await amend(store, SecretsResource, plane.name, renewed, lease=lease)
 
 
 async def _stored(store: Store, name: str) -> SecretsResource | None:
@@ -121,8 +108,9 @@ def _require_new(plane: ControlPlane) -> None:
         )
 
 
-def _new_secrets(name: str) -> SecretStr:
-    return SecretStr(encode(create_plane_secrets(name, datetime.now(UTC))))
+def _new_secrets(plane: ControlPlane) -> SecretStr:
+    spec, now = plane.spec, datetime.now(UTC)
+    return SecretStr(encode(create_plane_secrets(plane.name, now, certificates=spec.certificates, keys=spec.keys)))
 
 
 # Resources named by their content: revisions, and the manifests of add-ons.

@@ -22,10 +22,11 @@ from quarterdeck.drivers.endpoints import BalancerPlacement, Hub, open_balancer,
 from quarterdeck.drivers.sites import OpenSites
 from quarterdeck.endpoint.door_guests import guests_file, remove_guest
 from quarterdeck.endpoint.port import Dns, LoadBalancer, UnusableDns
-from quarterdeck.engine.workspace.belongings import drop, secrets_of
+from quarterdeck.engine.workspace.belongings import drop
 from quarterdeck.engine.workspace.home_store import open_home_store
 from quarterdeck.engine.workspace.places import machines_of, space_of, with_former
 from quarterdeck.engine.workspace.revisions import known
+from quarterdeck.engine.workspace.secrets_in_use import secrets_in_use
 from quarterdeck.engine.workspace.settings import balancer_status_port, endpoint_port, front_site
 from quarterdeck.errors import NotFound, QuarterdeckError
 from quarterdeck.files import file_errors
@@ -126,7 +127,8 @@ class Home:
         Raises NotFound when a site is gone, Corrupt when a revision is.
         """
         guess = guard is None or resource.metadata.deletion_timestamp is not None
-        secrets = await secrets_of(self.store, resource)
+        found = revisions or await known(self.store, resource, guess=guess)
+        secrets = await secrets_in_use(self.store, resource, found)
         fence = Fence(resource.metadata.name, guard.lease.token) if guard is not None else None
         space, near = await self._sites_near(resource, fence)
         sites = with_former(resource, near)
@@ -142,7 +144,7 @@ class Home:
             kube=open_kube(secrets, stack),
             balancers=_balancers(resource, others, secrets, sites, machines, client),
             dns=_promoted(resource, sites, machines) or await self.dns(resource, space, dns_program, fence),
-            revisions=revisions or await known(self.store, resource, guess=guess),
+            revisions=found,
             secrets=secrets,
             programs=programs or {},
             clock=time.time,

@@ -8,6 +8,7 @@ from pathlib import Path
 from quarterdeck.api.controlplane import Audit, ControlPlane
 from quarterdeck.api.plane.endpoint import EndpointMode
 from quarterdeck.api.plane.etcd import ETCD_ELECTION, ETCD_HEARTBEAT
+from quarterdeck.api.plane.keys import KeyPurpose
 from quarterdeck.api.revision import (
     AuditTemplate,
     EtcdTemplate,
@@ -18,8 +19,11 @@ from quarterdeck.api.revision import (
 )
 from quarterdeck.api.site import Site
 from quarterdeck.components.audit_policy import default_audit_policy, policy_problems
+from quarterdeck.components.authorities import with_uses
 from quarterdeck.components.controller.sets import at_rest
+from quarterdeck.components.credentials import uses
 from quarterdeck.components.etcd import CATCHUP_ENTRIES
+from quarterdeck.components.keys import written
 from quarterdeck.components.template import Revisions
 from quarterdeck.components.upgrade_windows import window_of, written_window
 from quarterdeck.components.ways import apart, way
@@ -188,7 +192,9 @@ def template_of(plane: ControlPlane, site: Site, audit: AuditTemplate) -> Replic
         upgrade_window=written_window(window_of(spec)),
         controller_sets=at_rest(spec.controller_sets, spec.kubernetes_version) or None,
         node_bootstrap=True if takes_nodes(plane) else None,
-        certificates=spec.certificates,
+        encryption_key=written(spec.keys.use(KeyPurpose.ENCRYPTION)),
+        service_account_key=written(spec.keys.use(KeyPurpose.SERVICE_ACCOUNT)),
+        certificates=with_uses(spec.certificates, uses(spec.certificates)),
     )
 
 

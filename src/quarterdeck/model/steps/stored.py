@@ -1,4 +1,6 @@
-"""Steps about what etcd stores: an older minor version of Kubernetes must be able to read it."""
+"""Steps about what etcd stores: an older minor version of Kubernetes, or one without a former key, must be able to read
+it.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,8 @@ from quarterdeck.model.steps.base import Claim, Note, Step
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckStored(Step):
-    """Read everything that etcd stores, and record that the programs of a revision can read it. Fails where they
-    cannot, or where that is unknown.
+    """Read everything that etcd stores, and record that the programs of a revision can read it. What a key encrypted
+    that they lack is written again before. Fails where they cannot read all of it, or where that is unknown.
     """
 
     kind: ClassVar[str] = "check-stored-objects"

@@ -145,15 +145,15 @@ def _stop_member(plane: View, record: Replica, component: Component) -> RuleOutc
 
 
 def check_stored(view: View) -> RuleOutcome:
-    """Before the first program of an older minor version runs, everything that etcd stores is checked: that version
-    must be able to read it. The check no longer counts once another revision is wanted.
+    """Before the first program of an older minor version, or without a former encryption key, runs, everything that
+    etcd stores is checked: it must be able to read that. The check no longer counts once another revision is wanted.
     """
     world = view.world
     wanted = heading(world)
     if is_unchecked(world, wanted):
         if world.membership is None:
             return RuleOutcome(waiting=(next_steps.stored(world, wanted),))
-        why = "programs of an older minor version are to run"
+        why = "programs of an older minor version, or without a former key, are to run"
         return RuleOutcome((CheckStored(site="", why=why, revision=wanted),))
     if world.memory.readable not in ("", wanted):
         return RuleOutcome((NoteUnchecked(site="", why="another revision is wanted"),))
