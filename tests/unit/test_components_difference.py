@@ -15,6 +15,7 @@ from support.templates import template, units_of
 from quarterdeck.api.controlplane import Certificates, ControlPlaneSpec, Encryption, ExtraArgs, new_control_plane
 from quarterdeck.api.plane.apiserver import Admission, AdmissionPlugin, Tracing
 from quarterdeck.api.plane.authentication import Authentication
+from quarterdeck.api.plane.authorization import Authorization
 from quarterdeck.api.plane.controllers import CloudControllerManager, ControllerProgram, ControllerSetSpec
 from quarterdeck.api.plane.upgrade import UpgradeWindow
 from quarterdeck.api.revision import EventsTemplate, ReplicaTemplate
@@ -29,6 +30,7 @@ ISSUER = {
     "issuer": {"url": "https://login.example", "audiences": ["quarterdeck"]},
     "claimMappings": {"username": {"claim": "sub", "prefix": "login:"}},
 }
+WEBHOOK = {"name": "guard", "server": {"url": "https://guard.example"}, "failurePolicy": "Deny"}
 EVERYTHING = frozenset(ALWAYS)
 APISERVER = frozenset({Component.APISERVER})
 MEMBERS = {Component.ETCD, Component.EVENTS_ETCD}
@@ -76,6 +78,7 @@ CHANGED: Mapping[str, ReplicaTemplate] = {
     "extra_args.kube_controller_manager": extra("kubeControllerManager", v="2"),
     "extra_args.kube_scheduler": extra("kubeScheduler", v="2"),
     "authentication": template(authentication=Authentication.model_validate({"jwt": [ISSUER]}, strict=False)),
+    "authorization": template(authorization=Authorization.model_validate({"webhooks": [WEBHOOK]}, strict=False)),
     "admission": template(
         admission=Admission(
             plugins=(AdmissionPlugin(name="PodNodeSelector", configuration={"podNodeSelectorPluginConfig": {}}),)

@@ -15,6 +15,7 @@ from quarterdeck.api.names import DNS_LABEL_MAX, DNS_NAME_MAX, PLANE_NAME_MAX, d
 from quarterdeck.api.plane.addons import Addons, AddonStatus
 from quarterdeck.api.plane.apiserver import Admission, Tracing
 from quarterdeck.api.plane.authentication import Authentication
+from quarterdeck.api.plane.authorization import Authorization
 from quarterdeck.api.plane.backup import BackupSettings, BackupStatus
 from quarterdeck.api.plane.controllers import CloudControllerManager, ControllerSets
 from quarterdeck.api.plane.drills import DrillSchedules
@@ -211,6 +212,8 @@ class ControlPlaneSpec(Model):
     audit: Audit | None = None
     #: The issuers whose tokens apiservers accept besides those of the plane.
     authentication: Authentication | None = None
+    #: Webhooks that authorize requests besides Node and RBAC.
+    authorization: Authorization | None = None
     #: Configuration of admission plugins.
     admission: Admission | None = None
     #: Where apiservers send traces; without it, they send none.

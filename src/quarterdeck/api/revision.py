@@ -14,6 +14,7 @@ from quarterdeck.api.controlplane import Certificates, ControlPlane, Encryption,
 from quarterdeck.api.names import PLANE_NAME_MAX
 from quarterdeck.api.plane.apiserver import Admission, Tracing
 from quarterdeck.api.plane.authentication import Authentication
+from quarterdeck.api.plane.authorization import Authorization
 from quarterdeck.api.plane.controllers import CloudControllerManager, ControllerSetSpec
 from quarterdeck.api.plane.upgrade import UpgradeWindow
 from quarterdeck.api.values import EtcdVersion, KubernetesVersion, StorageClassName
@@ -81,6 +82,7 @@ class ReplicaTemplate(Model):
     audit: AuditTemplate
     extra_args: ExtraArgs
     authentication: Authentication | None = None
+    authorization: Authorization | None = None
     admission: Admission | None = None
     tracing: Tracing | None = None
     #: None: the usual one, in which the programs behave as their own version.

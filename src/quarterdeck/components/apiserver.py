@@ -14,6 +14,7 @@ from quarterdeck.api.plane.authentication import JwtAuthenticator
 from quarterdeck.api.revision import ReplicaTemplate
 from quarterdeck.components.admission_plugins import NEEDED, admission_configuration, plugins
 from quarterdeck.components.arguments import Arguments, Folder, boolean, seconds, suites
+from quarterdeck.components.authorization import HEALTH_PATHS, authorization_flags
 from quarterdeck.components.credentials import MASTERS, CertificateKind, CertificateSpec, EncryptionKey, Signer
 from quarterdeck.components.record import ComponentSpec, Flags, Port, Stopping
 from quarterdeck.components.refusals import APISERVER_FLAGS, APISERVER_VALUES
@@ -151,7 +152,7 @@ def _authentication(inputs: Inputs, folder: Folder) -> dict[str, str]:
     authentication = authentication_configuration(template.kubernetes_version, issuers(template), nodes=nodes)
     return {
         "authentication-config": folder.file("authentication.yaml", authentication),
-        "authorization-mode": "Node,RBAC",
+        **authorization_flags(template, folder),
         "client-ca-file": folder.file("ca.crt", secrets.kubernetes_ca.bundle),
         "encryption-provider-config": folder.file("encryption.yaml", encryption),
         "requestheader-client-ca-file": folder.file("front-proxy-ca.crt", secrets.front_proxy_ca.bundle),
@@ -260,6 +261,7 @@ APISERVER = ComponentSpec(
         "audit",
         "extraArgs.kubeApiserver",
         "authentication",
+        "authorization",
         "admission",
         "tracing",
         "nodeBootstrap",
@@ -279,8 +281,6 @@ APISERVER = ComponentSpec(
 
 # The configuration files of an apiserver.
 
-#: The anonymous health paths. Exact paths; ``/readyz/etcd`` is not among them.
-ANONYMOUS_PATHS = ("/healthz", "/livez", "/readyz")
 #: The object that a node reads before it has a certificate and a trusted CA: the CA, signed with each token. RBAC
 #: allows it to read only this object.
 CLUSTER_INFO = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
@@ -299,7 +299,7 @@ def authentication_configuration(
     """An AuthenticationConfiguration that allows anonymous requests to the health paths and, where ``nodes`` join with
     tokens, to ``CLUSTER_INFO``, and nothing else. It accepts tokens of the user's issuers.
     """
-    paths = (*ANONYMOUS_PATHS, CLUSTER_INFO) if nodes else ANONYMOUS_PATHS
+    paths = (*HEALTH_PATHS, CLUSTER_INFO) if nodes else HEALTH_PATHS
     document: dict[str, object] = {
         "apiVersion": authentication_api(kubernetes),
         "kind": "AuthenticationConfiguration",

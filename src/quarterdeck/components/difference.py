@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -11,7 +10,7 @@ from enum import StrEnum
 from pydantic import JsonValue
 
 from quarterdeck.api.controlplane import ControlPlaneSpec
-from quarterdeck.api.differences import by_name, leaves
+from quarterdeck.api.differences import by_name, hashed, leaves, without_secrets
 from quarterdeck.api.names import shortened
 from quarterdeck.api.revision import Guard, ReplicaTemplate
 from quarterdeck.components.catalogue import CATALOGUE, programs_of
@@ -85,8 +84,6 @@ _SWITCHES = {"etcd.events": "separate"}
 _NAMED_BY = {"cloudControllerManager": ("program", "image")}
 #: Words for values that no user writes.
 _GUARDS = {Guard.SET: "the set's own lock", Guard.MANAGER: "its owner's main lock", Guard.NONE: "none"}
-#: Values that may contain passwords: shown by their hash.
-_HIDDEN = frozenset({"cloudControllerManager.config"})
 #: Remarks about changes of such a part.
 _NOTES = {
     "etcd.events": "events are not copied (they are kept for an hour only): previous events are no longer visible"
@@ -178,7 +175,7 @@ def _side(path: str, value: JsonValue) -> str:
         return _GUARDS[Guard(value)]
     if path in _NAMED_BY and isinstance(value, dict):
         return _shown(next(value[field] for field in _NAMED_BY[path] if value[field] is not None))
-    return _hashed(value) if path in _HIDDEN and isinstance(value, str) else _shown(value)
+    return _shown(value)
 
 
 def _part(path: str, parts: Iterable[str]) -> str | None:
@@ -189,7 +186,7 @@ def _part(path: str, parts: Iterable[str]) -> str | None:
 
 def _plain(model: ReplicaTemplate | ControlPlaneSpec) -> JsonValue:
     plain: dict[str, JsonValue] = model.model_dump(mode="json")
-    return by_name(plain)
+    return by_name(without_secrets(plain))
 
 
 def _leaves(path: str, before: JsonValue, after: JsonValue) -> Iterator[tuple[str, JsonValue, JsonValue]]:
@@ -208,14 +205,10 @@ def _shown(value: JsonValue) -> str:
         return _UNSET
     if isinstance(value, str):
         if "\n" in value or len(value) > _SHORT:
-            return _hashed(value)
+            return hashed(value)
         return value
     text = json.dumps(_without_nothing(value), sort_keys=True)
     return text if len(text) <= _SHORT else shortened(text, _SHORT).strip("'")
-
-
-def _hashed(text: str) -> str:
-    return f"{text.count(chr(10)) + 1} lines, sha256 {hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 def _without_nothing(value: JsonValue) -> JsonValue:

@@ -26,6 +26,7 @@ _EMULATION = dict.fromkeys(("emulated-version", "min-compatibility-version"), _W
 _SHARED_PORT = "two programs could listen on one port unnoticed"
 _SIGNER = "it cannot be combined with the plane's own signing key"
 _JWT = "it cannot be combined with the plane's authentication configuration"
+_AUTHORIZERS = "Node and RBAC always decide; spec.authorization.webhooks adds webhooks to them"
 _GONE = "no supported version of the program has it"
 _FOUNDING = "quarterdeck decides how a cluster is founded and joined"
 
@@ -34,9 +35,13 @@ APISERVER_FLAGS: Mapping[str, str] = {
     "emulation-forward-compatible": _WINDOWS,
     "admission-control": "it would turn off all admission plugins that it does not name",
     "anonymous-auth": "the authentication configuration decides what anonymous users can see",
-    "authorization-config": "it would replace the Node and RBAC authorizers",
+    "authorization-config": _AUTHORIZERS,
+    "authorization-mode": _AUTHORIZERS,
     "authorization-policy-file": "only the authorizer ABAC reads it, which is not in use",
-    "authorization-webhook-config-file": "only the authorizer Webhook reads it, which is not in use",
+    "authorization-webhook-cache-authorized-ttl": _AUTHORIZERS,
+    "authorization-webhook-cache-unauthorized-ttl": _AUTHORIZERS,
+    "authorization-webhook-config-file": _AUTHORIZERS,
+    "authorization-webhook-version": _AUTHORIZERS,
     "basic-auth-file": "passwords in a file never change and cannot be revoked",
     "cloud-config": f"{_GONE}: see spec.cloudControllerManager",
     "cloud-provider": f"{_GONE}: see spec.cloudControllerManager",
@@ -218,8 +223,8 @@ _INSTEAD: Mapping[str, str] = {
     "tracing-config-file": "set spec.tracing",
 }
 _LEAVE_OUT = (
-    "leave it out; what every replica gets is in spec.audit.policyFile, spec.authentication, spec.admission,"
-    " spec.tracing and spec.cloudControllerManager.config"
+    "leave it out; what every replica gets is in spec.audit.policyFile, spec.authentication, spec.authorization,"
+    " spec.admission, spec.tracing and spec.cloudControllerManager.config"
 )
 
 

@@ -182,6 +182,7 @@ def template_of(plane: ControlPlane, site: Site, audit: AuditTemplate) -> Replic
         audit=audit,
         extra_args=spec.extra_args,
         authentication=spec.authentication if spec.authentication and spec.authentication.jwt else None,
+        authorization=spec.authorization if spec.authorization and spec.authorization.webhooks else None,
         admission=spec.admission if spec.admission and spec.admission.plugins else None,
         tracing=spec.tracing,
         cloud_controller_manager=spec.cloud_controller_manager,
