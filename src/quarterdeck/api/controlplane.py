@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from ipaddress import IPv4Network, ip_network
 from typing import Annotated, Literal, TypedDict, Unpack
 
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, model_validator
 
 from quarterdeck.api.base import Condition, Metadata, Model, Resource, named_within
-from quarterdeck.api.flags import DUAL_STACK, LISTED_FLAGS, Flags
-from quarterdeck.api.names import DNS_LABEL_MAX, DNS_NAME_MAX, PLANE_NAME_MAX, dns_label, shortened
+from quarterdeck.api.flags import LISTED_FLAGS, Flags
+from quarterdeck.api.names import DNS_LABEL_MAX, DNS_NAME_MAX, PLANE_NAME_MAX, dns_label
 from quarterdeck.api.plane.addons import Addons, AddonStatus
-from quarterdeck.api.plane.apiserver import Admission, Tracing
+from quarterdeck.api.plane.apiserver import Admission, Audit, Tracing
 from quarterdeck.api.plane.authentication import Authentication
 from quarterdeck.api.plane.authorization import Authorization
 from quarterdeck.api.plane.backup import BackupSettings, BackupStatus
@@ -24,12 +23,12 @@ from quarterdeck.api.plane.epochs import MOST_WITH_STANDBY, NewEpoch, StandbyPla
 from quarterdeck.api.plane.etcd import Etcd
 from quarterdeck.api.plane.memory import MemoryStatus
 from quarterdeck.api.plane.nodes import Nodes
+from quarterdeck.api.plane.services import ServiceCidr
 from quarterdeck.api.plane.upgrade import UpgradeSettings
-from quarterdeck.api.schema import NETWORK, ONCE, SOME_ONCE, label, named, refuse
+from quarterdeck.api.schema import ONCE, SOME_ONCE, label, named, refuse
 from quarterdeck.api.site import CordonedReplica
 from quarterdeck.api.values import (
     DEFAULT_KUBERNETES_VERSION,
-    AbsolutePath,
     KubernetesVersion,
     SiteName,
     StorageClassName,
@@ -52,26 +51,8 @@ def replica_count(count: object) -> object:
     return count
 
 
-def _one_range(given: object) -> object:
-    if isinstance(given, list | tuple) or (isinstance(given, str) and "," in given):
-        raise ValueError(DUAL_STACK)
-    return given
-
-
-def _service_cidr(text: str) -> str:
-    try:
-        network = ip_network(text)
-    except ValueError as error:
-        raise ValueError(f"{shortened(text)} is not a network such as 10.96.0.0/16 ({error})") from error
-    widest, narrowest = (12, 29) if isinstance(network, IPv4Network) else (64, 125)
-    if not widest <= network.prefixlen <= narrowest:
-        raise ValueError(f"prefix /{network.prefixlen} is not between /{widest} and /{narrowest}")
-    return str(network)
-
-
 ReplicaCount = Annotated[Literal[1, 3, 5, 7], BeforeValidator(replica_count)]
 ReplicaName = Annotated[str, AfterValidator(dns_label), label(DNS_LABEL_MAX)]
-ServiceCidr = Annotated[str, BeforeValidator(_one_range), AfterValidator(_service_cidr), NETWORK]
 
 
 class Placement(Model):
@@ -99,19 +80,6 @@ class Encryption(Model):
 
     #: Whether apiservers encrypt Secrets before they write them to etcd.
     secrets: bool = True
-
-
-class Audit(Model):
-    """The audit log of the apiservers."""
-
-    #: The audit policy, a file on this host. It is read when the plane is created, and each time it is applied.
-    policy_file: AbsolutePath
-    #: Days after which old log files are deleted.
-    max_age_days: Annotated[int, Field(ge=1)] = 30
-    #: The number of old log files to keep.
-    max_backups: Annotated[int, Field(ge=1)] = 10
-    #: The size at which a new log file is started.
-    max_size_megabytes: Annotated[int, Field(ge=1)] = 100
 
 
 class ExtraArgs(Model):

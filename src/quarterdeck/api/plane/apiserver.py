@@ -1,4 +1,4 @@
-"""Settings of the apiservers besides flags: the configuration of admission plugins, and tracing."""
+"""Settings of the apiservers besides flags: the configuration of admission plugins, the audit log, and tracing."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, JsonValue, model_validator
 from quarterdeck.api.base import Model
 from quarterdeck.api.names import host, shortened
 from quarterdeck.api.schema import InSchema, refuse, refuse_if_any
+from quarterdeck.api.values import AbsolutePath
 
 #: The plugins that accept a configuration, with its group and kind ("": it has neither).
 CONFIGURED: Mapping[str, tuple[str, str]] = {
@@ -87,6 +88,19 @@ class Admission(Model):
             ]
         )
         return self
+
+
+class Audit(Model):
+    """The audit log of the apiservers."""
+
+    #: The audit policy, a file on this host. It is read when the plane is created, and each time it is applied.
+    policy_file: AbsolutePath
+    #: Days after which old log files are deleted.
+    max_age_days: Annotated[int, Field(ge=1)] = 30
+    #: The number of old log files to keep.
+    max_backups: Annotated[int, Field(ge=1)] = 10
+    #: The size at which a new log file is started.
+    max_size_megabytes: Annotated[int, Field(ge=1)] = 100
 
 
 class Tracing(Model):

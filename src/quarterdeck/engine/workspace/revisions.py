@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from quarterdeck.api.controlplane import Audit, ControlPlane
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.plane.apiserver import Audit
 from quarterdeck.api.plane.endpoint import EndpointMode
 from quarterdeck.api.plane.etcd import ETCD_ELECTION, ETCD_HEARTBEAT
 from quarterdeck.api.revision import (
