@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic import JsonValue
 from support.authorizer import Authorizer, authorizer
-from support.replica_processes import OneReplica, binaries, one_replica
+from support.replica_processes import OneReplica, binaries, one_replica, until
 from support.templates import but, template
 
 from quarterdeck.api.plane.authorization import Authorization
+from quarterdeck.api.plane.scheduler import Scheduler
 from quarterdeck.api.revision import ReplicaTemplate
+from quarterdeck.components.controller import scheduler
 from quarterdeck.components.credentials import KeyPair
 from quarterdeck.model.components import Component
+from quarterdeck.model.seats import PortName
 from quarterdeck.pki.authority import issue
 from quarterdeck.pki.certificate import CertificateRequest, Usage
 from quarterdeck.upstream.catalog import UpstreamProgram
@@ -32,6 +38,20 @@ ANSWERS: Mapping[str, Mapping[str, bool]] = {
 }
 
 
+SCHEDULER: dict[str, JsonValue] = {
+    "apiVersion": "kubescheduler.config.k8s.io/v1",
+    "kind": "KubeSchedulerConfiguration",
+    "clientConnection": {"qps": 70},
+    "profiles": [
+        {"schedulerName": "default-scheduler"},
+        {
+            "schedulerName": "packer",
+            "pluginConfig": [{"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": "MostAllocated"}}}],
+        },
+    ],
+}
+
+
 @pytest.fixture(scope="module")
 def guard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Authorizer]:
     with authorizer(tmp_path_factory.mktemp("authorizer"), ANSWERS) as made:
@@ -46,7 +66,7 @@ def wanted(guard: Authorizer) -> ReplicaTemplate:
         {"name": "last", **shared},
     ]
     authorization = Authorization.model_validate({"webhooks": webhooks}, strict=False)
-    return but(PLANE, authorization=authorization)
+    return but(PLANE, authorization=authorization, scheduler=Scheduler(configuration=SCHEDULER))
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +87,17 @@ def user(replica: OneReplica, name: str, *groups: str) -> KeyPair:
     return issue(replica.secrets.kubernetes_ca.issuer, request, datetime.now(UTC))
 
 
+def applied(replica: OneReplica, path: str, api: str, kind: str, **content: object) -> dict[str, Any]:
+    """An object as it is stored, applied by an administrator."""
+    name = path.rpartition("/")[2]
+    body = {"apiVersion": api, "kind": kind, "metadata": {"name": name}, **content}
+    url = f"{path}?fieldManager=test&force=true"
+    status, answer = replica.send("PATCH", url, body, "application/apply-patch+yaml")
+    assert status in (200, 201), answer
+    found: dict[str, Any] = json.loads(answer)
+    return found
+
+
 def test_webhooks_allow_and_deny_around_rbac_and_are_not_asked_about_the_planes_own_work(
     replica: OneReplica, guard: Authorizer
 ) -> None:
@@ -78,3 +109,30 @@ def test_webhooks_allow_and_deny_around_rbac_and_are_not_asked_about_the_planes_
         assert replica.get("/version", client=user(replica, name))[0] == answer, name
     assert replica.get("/readyz")[0] == 200
     assert {*guard.asked} == {"friend", "late", "stranger", "outcast"}
+
+
+def test_a_scheduler_has_the_profiles_of_its_configuration_and_what_flags_said(replica: OneReplica) -> None:
+    manager = replica.secrets.manager
+    applied(replica, "/api/v1/namespaces/default/serviceaccounts/default", "v1", "ServiceAccount")
+    applied(replica, "/api/v1/nodes/node-1", "v1", "Node")
+    room = {"cpu": "4", "memory": "8Gi", "pods": "110"}
+    ready = [{"type": "Ready", "status": "True", "reason": "Test", "message": ""}]
+    status = {"status": {"capacity": room, "allocatable": room, "conditions": ready}}
+    assert replica.send("PATCH", "/api/v1/nodes/node-1/status", status, "application/merge-patch+json")[0] == 200
+    pods = "/api/v1/namespaces/default/pods"
+    container = {"name": "web", "image": "example.test/web"}
+    tolerations = [{"operator": "Exists"}]
+    for name, by in (("packed", "packer"), ("lost", "nobody")):
+        spec = {"schedulerName": by, "containers": [container], "tolerations": tolerations}
+        applied(replica, f"{pods}/{name}", "v1", "Pod", spec=spec)
+
+    def node_of(pod: str) -> str:
+        found = json.loads(replica.get(f"{pods}/{pod}", client=manager)[1])
+        return str(found["spec"].get("nodeName", ""))
+
+    until(lambda: node_of("packed") == "node-1", "the pod is bound")
+    assert node_of("lost") == ""
+    config = json.loads(replica.get("/configz", client=manager, at=PortName.SCHEDULER)[1])
+    (found,) = config.values()
+    assert (found["enableProfiling"], found["clientConnection"]["qps"]) == (False, 70)
+    assert (found["leaderElection"]["leaderElect"], found["leaderElection"]["resourceName"]) == (True, scheduler.LEASE)

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 import pytest
 import yaml
-from pydantic import BaseModel
+from pydantic import BaseModel, JsonValue
 from support.components import ALWAYS
 from support.golden import Golden
 from support.templates import template, units_of
@@ -17,6 +17,7 @@ from quarterdeck.api.plane.apiserver import Admission, AdmissionPlugin, Tracing
 from quarterdeck.api.plane.authentication import Authentication
 from quarterdeck.api.plane.authorization import Authorization
 from quarterdeck.api.plane.controllers import CloudControllerManager, ControllerProgram, ControllerSetSpec
+from quarterdeck.api.plane.scheduler import Scheduler
 from quarterdeck.api.plane.upgrade import UpgradeWindow
 from quarterdeck.api.revision import EventsTemplate, ReplicaTemplate
 from quarterdeck.app.words import needs
@@ -31,6 +32,10 @@ ISSUER = {
     "claimMappings": {"username": {"claim": "sub", "prefix": "login:"}},
 }
 WEBHOOK = {"name": "guard", "server": {"url": "https://guard.example"}, "failurePolicy": "Deny"}
+CONFIGURATION: dict[str, JsonValue] = {
+    "apiVersion": "kubescheduler.config.k8s.io/v1",
+    "kind": "KubeSchedulerConfiguration",
+}
 EVERYTHING = frozenset(ALWAYS)
 APISERVER = frozenset({Component.APISERVER})
 MEMBERS = {Component.ETCD, Component.EVENTS_ETCD}
@@ -85,6 +90,7 @@ CHANGED: Mapping[str, ReplicaTemplate] = {
         )
     ),
     "tracing": template(tracing=Tracing(endpoint="collector.example:4317")),
+    "scheduler": template(scheduler=Scheduler(configuration={**CONFIGURATION, "parallelism": 8})),
     "upgrade_window": template(upgrade_window=UpgradeWindow.EMULATING),
     "cloud_controller_manager": template(cloud_controller_manager=CLOUD),
     "controller_sets": template(controller_sets=at_rest([SET], "v1.36.3")),

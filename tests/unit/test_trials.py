@@ -224,6 +224,7 @@ HEAD = "apiVersion: quarterdeck.dev/v1alpha1\nkind: ControlPlane\nmetadata: {nam
         "ipFamilyPolicy: PreferDualStack",
         "encryption: {kms: {endpoint: 'unix:///kms'}}",
         "schedulerConfiguration: {profiles: []}",
+        "scheduler: {schedulerConfiguration: {profiles: []}}",
         "extraArgs: {kubeApiserver: [{name: event-ttl, value: 2h}]}",
         "extraArgs: [{name: event-ttl, value: 2h}]",
     ],

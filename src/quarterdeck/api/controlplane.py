@@ -23,9 +23,10 @@ from quarterdeck.api.plane.epochs import MOST_WITH_STANDBY, NewEpoch, StandbyPla
 from quarterdeck.api.plane.etcd import Etcd
 from quarterdeck.api.plane.memory import MemoryStatus
 from quarterdeck.api.plane.nodes import Nodes
+from quarterdeck.api.plane.scheduler import IGNORED_FLAGS, Scheduler
 from quarterdeck.api.plane.services import ServiceCidr
 from quarterdeck.api.plane.upgrade import UpgradeSettings
-from quarterdeck.api.schema import ONCE, SOME_ONCE, label, named, refuse
+from quarterdeck.api.schema import ONCE, SOME_ONCE, label, named, refuse, refuse_if_any
 from quarterdeck.api.site import CordonedReplica
 from quarterdeck.api.values import (
     DEFAULT_KUBERNETES_VERSION,
@@ -186,6 +187,8 @@ class ControlPlaneSpec(Model):
     admission: Admission | None = None
     #: Where apiservers send traces; without it, they send none.
     tracing: Tracing | None = None
+    #: The configuration of schedulers; without it, they have upstream's defaults.
+    scheduler: Scheduler | None = None
     #: Additional flags of the components.
     extra_args: ExtraArgs = ExtraArgs()
     #: The cloud controller manager of each replica; without it, replicas have none.
@@ -233,6 +236,21 @@ class ControlPlaneSpec(Model):
             refuse(("standby.site", "is the site of the replicas; name another one, or migrate the plane"))
         if self.replicas > MOST_WITH_STANDBY:
             refuse(("standby", f"needs replicas of {MOST_WITH_STANDBY} or fewer: etcd takes 7 learners at once"))
+        return self
+
+    @model_validator(mode="after")
+    def _no_flag_is_ignored(self) -> ControlPlaneSpec:
+        if self.scheduler is not None:
+            refuse_if_any(
+                [
+                    (
+                        f"extraArgs.kubeScheduler.{flag}",
+                        f"has no effect beside spec.scheduler.configuration; set {IGNORED_FLAGS[flag]} there",
+                    )
+                    for flag in self.extra_args.kube_scheduler
+                    if flag in IGNORED_FLAGS
+                ]
+            )
         return self
 
     def paused_at(self, now: datetime) -> bool:

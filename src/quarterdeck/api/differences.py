@@ -53,7 +53,9 @@ def _plain(spec: ControlPlaneSpec) -> dict[str, JsonValue]:
 
 
 #: Fields that may contain passwords or keys, and what each is a field of.
-_SECRETS = frozenset({("cloudControllerManager", "config"), ("server", "clientKey"), ("server", "token")})
+_SECRETS = frozenset(
+    {("cloudControllerManager", "config"), ("server", "clientKey"), ("server", "token"), ("tlsConfig", "keyData")}
+)
 
 
 def without_secrets(plain: dict[str, JsonValue], inside: str = "") -> dict[str, JsonValue]:

@@ -16,6 +16,7 @@ from quarterdeck.api.plane.apiserver import Admission, Tracing
 from quarterdeck.api.plane.authentication import Authentication
 from quarterdeck.api.plane.authorization import Authorization
 from quarterdeck.api.plane.controllers import CloudControllerManager, ControllerSetSpec
+from quarterdeck.api.plane.scheduler import Scheduler
 from quarterdeck.api.plane.upgrade import UpgradeWindow
 from quarterdeck.api.values import EtcdVersion, KubernetesVersion, StorageClassName
 
@@ -85,6 +86,7 @@ class ReplicaTemplate(Model):
     authorization: Authorization | None = None
     admission: Admission | None = None
     tracing: Tracing | None = None
+    scheduler: Scheduler | None = None
     #: None: the usual one, in which the programs behave as their own version.
     upgrade_window: UpgradeWindow | None = None
     cloud_controller_manager: CloudControllerManager | None = None

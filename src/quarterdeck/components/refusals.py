@@ -224,7 +224,7 @@ _INSTEAD: Mapping[str, str] = {
 }
 _LEAVE_OUT = (
     "leave it out; what every replica gets is in spec.audit.policyFile, spec.authentication, spec.authorization,"
-    " spec.admission, spec.tracing and spec.cloudControllerManager.config"
+    " spec.admission, spec.tracing, spec.scheduler and spec.cloudControllerManager.config"
 )
 
 

@@ -186,6 +186,7 @@ def template_of(plane: ControlPlane, site: Site, audit: AuditTemplate) -> Replic
         authorization=spec.authorization if spec.authorization and spec.authorization.webhooks else None,
         admission=spec.admission if spec.admission and spec.admission.plugins else None,
         tracing=spec.tracing,
+        scheduler=spec.scheduler,
         cloud_controller_manager=spec.cloud_controller_manager,
         upgrade_window=written_window(window_of(spec)),
         controller_sets=at_rest(spec.controller_sets, spec.kubernetes_version) or None,
