@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
@@ -9,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, utils
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from pydantic import JsonValue
 from support.authorizer import Authorizer, authorizer
 from support.replica_processes import OneReplica, binaries, one_replica, until
@@ -16,6 +20,7 @@ from support.templates import but, template
 
 from quarterdeck.api.plane.authorization import Authorization
 from quarterdeck.api.plane.scheduler import Scheduler
+from quarterdeck.api.plane.service_accounts import OWN_ISSUER
 from quarterdeck.api.revision import ReplicaTemplate
 from quarterdeck.components.controller import scheduler
 from quarterdeck.components.credentials import KeyPair
@@ -38,6 +43,8 @@ ANSWERS: Mapping[str, Mapping[str, bool]] = {
 }
 
 
+ACCOUNT = "/api/v1/namespaces/default/serviceaccounts/default"
+ISSUERS = ("https://tokens.example/alpha", OWN_ISSUER)
 SCHEDULER: dict[str, JsonValue] = {
     "apiVersion": "kubescheduler.config.k8s.io/v1",
     "kind": "KubeSchedulerConfiguration",
@@ -66,7 +73,12 @@ def wanted(guard: Authorizer) -> ReplicaTemplate:
         {"name": "last", **shared},
     ]
     authorization = Authorization.model_validate({"webhooks": webhooks}, strict=False)
-    return but(PLANE, authorization=authorization, scheduler=Scheduler(configuration=SCHEDULER))
+    return but(
+        PLANE,
+        authorization=authorization,
+        scheduler=Scheduler(configuration=SCHEDULER),
+        service_account_issuers=ISSUERS,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +125,7 @@ def test_webhooks_allow_and_deny_around_rbac_and_are_not_asked_about_the_planes_
 
 def test_a_scheduler_has_the_profiles_of_its_configuration_and_what_flags_said(replica: OneReplica) -> None:
     manager = replica.secrets.manager
-    applied(replica, "/api/v1/namespaces/default/serviceaccounts/default", "v1", "ServiceAccount")
+    applied(replica, ACCOUNT, "v1", "ServiceAccount")
     applied(replica, "/api/v1/nodes/node-1", "v1", "Node")
     room = {"cpu": "4", "memory": "8Gi", "pods": "110"}
     ready = [{"type": "Ready", "status": "True", "reason": "Test", "message": ""}]
@@ -136,3 +148,33 @@ def test_a_scheduler_has_the_profiles_of_its_configuration_and_what_flags_said(r
     (found,) = config.values()
     assert (found["enableProfiling"], found["clientConnection"]["qps"]) == (False, 70)
     assert (found["leaderElection"]["leaderElect"], found["leaderElection"]["resourceName"]) == (True, scheduler.LEASE)
+
+
+def review(replica: OneReplica, token: str) -> dict[str, Any]:
+    """What the apiserver thinks of a token."""
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
+    found: dict[str, Any] = json.loads(replica.send("POST", "/apis/authentication.k8s.io/v1/tokenreviews", body)[1])
+    return found["status"]
+
+
+def test_the_first_issuer_is_in_new_tokens_and_tokens_of_the_others_are_accepted(replica: OneReplica) -> None:
+    applied(replica, ACCOUNT, "v1", "ServiceAccount")
+    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    token = str(json.loads(replica.send("POST", f"{ACCOUNT}/token", asked)[1])["status"]["token"])
+    head, body, _ = token.split(".")
+    claims = json.loads(base64.urlsafe_b64decode(body + "=="))
+    assert (claims["iss"], claims["aud"]) == (ISSUERS[0], [*ISSUERS])
+    assert review(replica, token)["authenticated"]
+    for issuer, accepted in ((ISSUERS[1], True), ("https://other.example", False)):
+        other = signed(replica, head, {**claims, "iss": issuer})
+        assert review(replica, other).get("authenticated", False) is accepted, issuer
+
+
+def signed(replica: OneReplica, head: str, claims: Mapping[str, Any]) -> str:
+    """A token with these claims, signed with the key of the plane (ES256)."""
+    key = load_pem_private_key(replica.secrets.service_account.signing.private, password=None)
+    text = f"{head}.{base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip('=')}"
+    assert isinstance(key, ec.EllipticCurvePrivateKey)
+    r, s = utils.decode_dss_signature(key.sign(text.encode(), ec.ECDSA(SHA256())))
+    signature = r.to_bytes(32, "big") + s.to_bytes(32, "big")
+    return f"{text}.{base64.urlsafe_b64encode(signature).decode().rstrip('=')}"

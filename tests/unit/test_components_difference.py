@@ -18,6 +18,7 @@ from quarterdeck.api.plane.authentication import Authentication
 from quarterdeck.api.plane.authorization import Authorization
 from quarterdeck.api.plane.controllers import CloudControllerManager, ControllerProgram, ControllerSetSpec
 from quarterdeck.api.plane.scheduler import Scheduler
+from quarterdeck.api.plane.service_accounts import OWN_ISSUER
 from quarterdeck.api.plane.upgrade import UpgradeWindow
 from quarterdeck.api.revision import EventsTemplate, ReplicaTemplate
 from quarterdeck.app.words import needs
@@ -83,6 +84,7 @@ CHANGED: Mapping[str, ReplicaTemplate] = {
     "extra_args.kube_controller_manager": extra("kubeControllerManager", v="2"),
     "extra_args.kube_scheduler": extra("kubeScheduler", v="2"),
     "authentication": template(authentication=Authentication.model_validate({"jwt": [ISSUER]}, strict=False)),
+    "service_account_issuers": template(service_account_issuers=("https://tokens.example", OWN_ISSUER)),
     "authorization": template(authorization=Authorization.model_validate({"webhooks": [WEBHOOK]}, strict=False)),
     "admission": template(
         admission=Admission(

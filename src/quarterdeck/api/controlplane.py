@@ -24,6 +24,7 @@ from quarterdeck.api.plane.etcd import Etcd
 from quarterdeck.api.plane.memory import MemoryStatus
 from quarterdeck.api.plane.nodes import Nodes
 from quarterdeck.api.plane.scheduler import IGNORED_FLAGS, Scheduler
+from quarterdeck.api.plane.service_accounts import ServiceAccounts
 from quarterdeck.api.plane.services import ServiceCidr
 from quarterdeck.api.plane.upgrade import UpgradeSettings
 from quarterdeck.api.schema import ONCE, SOME_ONCE, label, named, refuse, refuse_if_any
@@ -181,6 +182,8 @@ class ControlPlaneSpec(Model):
     audit: Audit | None = None
     #: The issuers whose tokens apiservers accept besides those of the plane.
     authentication: Authentication | None = None
+    #: Tokens of service accounts.
+    service_accounts: ServiceAccounts = ServiceAccounts()
     #: Webhooks that authorize requests besides Node and RBAC.
     authorization: Authorization | None = None
     #: Configuration of admission plugins.
@@ -236,6 +239,21 @@ class ControlPlaneSpec(Model):
             refuse(("standby.site", "is the site of the replicas; name another one, or migrate the plane"))
         if self.replicas > MOST_WITH_STANDBY:
             refuse(("standby", f"needs replicas of {MOST_WITH_STANDBY} or fewer: etcd takes 7 learners at once"))
+        return self
+
+    @model_validator(mode="after")
+    def _other_issuers_are_others(self) -> ControlPlaneSpec:
+        if self.authentication is not None:
+            refuse_if_any(
+                [
+                    (
+                        f"authentication.jwt[{number}].issuer.url",
+                        f"{each.issuer.url} is an issuer of the plane's own service accounts",
+                    )
+                    for number, each in enumerate(self.authentication.jwt)
+                    if each.issuer.url in self.service_accounts.issuers
+                ]
+            )
         return self
 
     @model_validator(mode="after")

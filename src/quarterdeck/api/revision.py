@@ -83,6 +83,8 @@ class ReplicaTemplate(Model):
     audit: AuditTemplate
     extra_args: ExtraArgs
     authentication: Authentication | None = None
+    #: None: the usual one, which is the only one.
+    service_account_issuers: tuple[str, ...] | None = None
     authorization: Authorization | None = None
     admission: Admission | None = None
     tracing: Tracing | None = None

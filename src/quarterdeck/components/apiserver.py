@@ -13,12 +13,13 @@ from quarterdeck.api.plane.apiserver import Tracing
 from quarterdeck.api.plane.authentication import JwtAuthenticator
 from quarterdeck.api.revision import ReplicaTemplate
 from quarterdeck.components.admission_plugins import NEEDED, admission_configuration, plugins
-from quarterdeck.components.arguments import Arguments, Folder, boolean, seconds, suites
+from quarterdeck.components.arguments import Arguments, Folder, Value, boolean, seconds, suites
 from quarterdeck.components.authorization import HEALTH_PATHS, authorization_flags
 from quarterdeck.components.credentials import MASTERS, CertificateKind, CertificateSpec, EncryptionKey, Signer
+from quarterdeck.components.issuers import issuers_of
 from quarterdeck.components.record import ComponentSpec, Flags, Port, Stopping
 from quarterdeck.components.refusals import APISERVER_FLAGS, APISERVER_VALUES
-from quarterdeck.components.settings import CLUSTER_DOMAIN, Inputs
+from quarterdeck.components.settings import Inputs
 from quarterdeck.components.upgrade_windows import behaviour, emulation_flags
 from quarterdeck.components.upstream_versions import authentication_api, has_mixed_version_proxy, tracing_api
 from quarterdeck.model.components import Component
@@ -144,7 +145,7 @@ def issuers(template: ReplicaTemplate) -> tuple[JwtAuthenticator, ...]:
     return template.authentication.jwt if template.authentication is not None else ()
 
 
-def _authentication(inputs: Inputs, folder: Folder) -> dict[str, str]:
+def _authentication(inputs: Inputs, folder: Folder) -> dict[str, Value]:
     """Flags of authentication, authorization, and the encryption of Secrets."""
     template, secrets = inputs.template, inputs.secrets
     encryption = encryption_configuration(secrets.encryption_keys, encrypt=template.encryption.secrets)
@@ -160,7 +161,7 @@ def _authentication(inputs: Inputs, folder: Folder) -> dict[str, str]:
         "requestheader-extra-headers-prefix": "X-Remote-Extra-",
         "requestheader-group-headers": "X-Remote-Group",
         "requestheader-username-headers": "X-Remote-User",
-        "service-account-issuer": f"https://kubernetes.default.svc.{CLUSTER_DOMAIN}",
+        "service-account-issuer": issuers_of(template),
         "service-account-key-file": folder.file("service-account.pub", secrets.service_account.public),
         "service-account-signing-key-file": folder.file("service-account.key", secrets.service_account.signing.private),
     }
@@ -261,6 +262,7 @@ APISERVER = ComponentSpec(
         "audit",
         "extraArgs.kubeApiserver",
         "authentication",
+        "serviceAccountIssuers",
         "authorization",
         "admission",
         "tracing",

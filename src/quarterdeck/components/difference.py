@@ -58,6 +58,7 @@ _WRITTEN = {
     "audit.policy": "spec.audit.policyFile",
     "endpointName": "spec.endpoint.name",
     "nodeBootstrap": "spec.nodes.bootstrap",
+    "serviceAccountIssuers": "spec.serviceAccounts.issuers",
     "upgradeWindow": "spec.upgrade.window",
 }
 

@@ -5,24 +5,32 @@ from __future__ import annotations
 from itertools import product
 
 from quarterdeck.api.revision import ReplicaTemplate
-from quarterdeck.components import upgrade_windows
+from quarterdeck.components import issuers, upgrade_windows
 from quarterdeck.components.controller import sets
 from quarterdeck.errors import PreconditionFailed
 
 
 def apart(one: ReplicaTemplate, other: ReplicaTemplate) -> bool:
     """Whether replicas of these two revisions must not run at the same time."""
-    return upgrade_windows.apart(one, other) or sets.apart(one, other)
+    return upgrade_windows.apart(one, other) or issuers.apart(one, other) or sets.apart(one, other)
 
 
 def way(start: ReplicaTemplate, goal: ReplicaTemplate) -> tuple[ReplicaTemplate, ...]:
     """The fewest intermediate revisions, so that each two neighbours may run at the same time: empty where ``start``
-    and ``goal`` may themselves. First come other versions of Kubernetes, then controller sets that migrate.
+    and ``goal`` may themselves. First come other issuers of tokens, then other versions of Kubernetes, then
+    controller sets that migrate.
 
     Raises PreconditionFailed if there is no such way: the versions are more than one minor version apart.
     """
     with_sets = sets.with_sets_of(start, goal)
-    line = (start, *upgrade_windows.stops(start, with_sets), with_sets, *sets.stops(start, goal), goal)
+    line = (
+        start,
+        *issuers.stops(start, goal),
+        *upgrade_windows.stops(start, with_sets),
+        with_sets,
+        *sets.stops(start, goal),
+        goal,
+    )
     reached: dict[int, tuple[int, ...]] = {0: ()}
     for here, there in product(range(len(line)), repeat=2):
         if here in reached and there > here and not apart(line[here], line[there]):

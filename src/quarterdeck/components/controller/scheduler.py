@@ -44,7 +44,7 @@ def _configured(arguments: Arguments, scheduler: Scheduler, folder: Folder) -> A
     election count for both (kubernetes: cmd/kube-scheduler/app/options, ApplyTo).
     """
     owned, defaults = dict(arguments.owned), dict(arguments.defaults)
-    configuration = dict(scheduler.configuration)
+    configuration: dict[str, object] = dict(scheduler.configuration)
     connection = configuration.get("clientConnection")
     configuration["clientConnection"] = {
         **(connection if isinstance(connection, dict) else {}),

@@ -11,6 +11,7 @@ from quarterdeck.api.plane.memory import memory_from_status
 from quarterdeck.api.site import AddressSpace, LocalSpec, Site, SshSpec
 from quarterdeck.components.admission_plugins import pod_security_problems
 from quarterdeck.components.catalogue import CATALOGUE, flags_of
+from quarterdeck.components.issuers import dropped
 from quarterdeck.components.refusals import refuse_dangerous, refuse_host_files, service_range_problem
 from quarterdeck.components.replica import check_extra_args, program_version
 from quarterdeck.components.version_rules import flaws, illegal_flags
@@ -37,6 +38,12 @@ from quarterdeck.upstream.catalog import Versions
 def findings_of_versions(wanted: ControlPlane) -> tuple[Finding, ...]:
     """Warnings about the versions of a valid plane."""
     return tuple(Finding("versions", Verdict.WARN, each) for each in flaws(wanted.spec))
+
+
+def findings_of_issuers(current: ControlPlane, wanted: ControlPlane) -> tuple[Finding, ...]:
+    """A warning about tokens of service accounts that a change makes invalid."""
+    words = dropped(current.spec, wanted.spec)
+    return (Finding("service accounts", Verdict.WARN, words),) if words else ()
 
 
 async def admit(engine: Engine, wanted: ControlPlane, *, current: ControlPlane | None = None) -> None:

@@ -21,6 +21,7 @@ from quarterdeck.api.site import Site
 from quarterdeck.components.audit_policy import default_audit_policy, policy_problems
 from quarterdeck.components.controller.sets import at_rest
 from quarterdeck.components.etcd import CATCHUP_ENTRIES
+from quarterdeck.components.issuers import written_issuers
 from quarterdeck.components.template import Revisions
 from quarterdeck.components.upgrade_windows import window_of, written_window
 from quarterdeck.components.ways import apart, way
@@ -183,6 +184,7 @@ def template_of(plane: ControlPlane, site: Site, audit: AuditTemplate) -> Replic
         audit=audit,
         extra_args=spec.extra_args,
         authentication=spec.authentication if spec.authentication and spec.authentication.jwt else None,
+        service_account_issuers=written_issuers(spec),
         authorization=spec.authorization if spec.authorization and spec.authorization.webhooks else None,
         admission=spec.admission if spec.admission and spec.admission.plugins else None,
         tracing=spec.tracing,
