@@ -36,6 +36,7 @@ from quarterdeck.api.plane.controllers import CloudControllerManager
 from quarterdeck.api.plane.epochs import StandbyPlacement
 from quarterdeck.api.plane.etcd import Events
 from quarterdeck.api.plane.nodes import Nodes
+from quarterdeck.api.plane.service_accounts import ServiceAccounts
 from quarterdeck.api.values import DEFAULT_KUBERNETES_VERSION
 from quarterdeck.engine.workspace import operations
 from quarterdeck.errors import NotFound, QuarterdeckError
@@ -65,7 +66,8 @@ class Wish:
     """What the user asks for: replicas at a site, whose etcd has a flag set (``count``), whose apiservers trust this
     ``issuer``, other ones than there are now (``others``), whose events are kept in an etcd of their own (``apart``),
     which have a cloud controller manager (``cloud``), with a standby at another site (``standby``), of the former minor
-    version of Kubernetes (``former``); or (``site`` empty) that the plane goes.
+    version of Kubernetes (``former``), whose tokens have this issuer (``signer``); or (``site`` empty) that the plane
+    goes.
     """
 
     site: str = ""
@@ -77,6 +79,7 @@ class Wish:
     cloud: bool = False
     standby: str = ""
     former: bool = False
+    signer: str = ""
 
     def __str__(self) -> str:
         details = f"{' with a flag' if self.count else ''}{' with an issuer' if self.issuer else ''}"
@@ -84,6 +87,7 @@ class Wish:
         details += ", with a cloud controller manager" if self.cloud else ""
         details += f", with a standby at {self.standby}" if self.standby else ""
         details += ", of the former version" if self.former else ""
+        details += f", with tokens of {self.signer}" if self.signer else ""
         return f"{self.replicas} at {self.site}{details}" if self.site else "no plane"
 
     def of(self, plane: ControlPlane) -> ControlPlane:
@@ -102,6 +106,9 @@ class Wish:
                         "cloud_controller_manager": CLOUD if self.cloud else None,
                         "standby": _standby(self),
                         "kubernetes_version": _version(self),
+                        "service_accounts": ServiceAccounts(issuers=(self.signer,))
+                        if self.signer
+                        else ServiceAccounts(),
                     }
                 )
             }
@@ -114,6 +121,10 @@ FORMER = former(Component.APISERVER)
 
 def _version(wish: Wish) -> str:
     return f"v{FORMER}" if wish.former else DEFAULT_KUBERNETES_VERSION
+
+
+def _tokens(wish: Wish) -> ServiceAccounts:
+    return ServiceAccounts(issuers=(wish.signer,)) if wish.signer else ServiceAccounts()
 
 
 def _standby(wish: Wish) -> StandbyPlacement | None:
@@ -486,7 +497,7 @@ def new_plane(wish: Wish) -> ControlPlane:
     etcd = plane.spec.etcd.model_copy(update={"events": Events(separate=wish.apart)})
     changes = {"endpoint": endpoint, "etcd": etcd, "nodes": Nodes(bootstrap=False)}  # add-ons are no part of most
     changes |= {"backup": BackupSettings(enabled=False)}  # the recorder writes files and has threads
-    changes |= {"kubernetes_version": _version(wish)}
+    changes |= {"kubernetes_version": _version(wish), "service_accounts": _tokens(wish)}
     changes |= {"cloud_controller_manager": CLOUD if wish.cloud else None, "standby": _standby(wish)}
     return with_spec(plane, **changes)
 
