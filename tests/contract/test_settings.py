@@ -6,6 +6,7 @@ import base64
 import json
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
@@ -178,3 +179,19 @@ def signed(replica: OneReplica, head: str, claims: Mapping[str, Any]) -> str:
     r, s = utils.decode_dss_signature(key.sign(text.encode(), ec.ECDSA(SHA256())))
     signature = r.to_bytes(32, "big") + s.to_bytes(32, "big")
     return f"{text}.{base64.urlsafe_b64encode(signature).decode().rstrip('=')}"
+
+
+def test_services_get_addresses_of_a_second_range_that_is_added_later(replica: OneReplica) -> None:
+    """The apiserver restarts: the last test."""
+    replica.plane = but(replica.plane, secondary_service_cidr="fd00:10:96::/112")
+    replica.stop(Component.APISERVER)
+    replica.start_and_await(Component.APISERVER)
+    path = "/apis/networking.k8s.io/v1/servicecidrs/kubernetes"
+    cidrs = json.loads(replica.get(path, client=replica.secrets.manager)[1])["spec"]["cidrs"]
+    assert cidrs == ["10.96.0.0/16", "fd00:10:96::/112"]
+    ports, services = [{"port": 80}], "/api/v1/namespaces/default/services"
+    asked = {"ipFamilyPolicy": "RequireDualStack", "ports": ports}
+    both = applied(replica, f"{services}/both", "v1", "Service", spec=asked)["spec"]["clusterIPs"]
+    assert all(ip_address(each) in ip_network(cidr) for each, cidr in zip(both, cidrs, strict=True))
+    plain = applied(replica, f"{services}/plain", "v1", "Service", spec={"ports": ports})
+    assert len(plain["spec"]["clusterIPs"]) == 1

@@ -169,6 +169,7 @@ async def test_a_plane_with_all_that_a_user_may_say_starts(
         authentication=Authentication(jwt=(JWT,)),
         etcd={"events": EventsTemplate(quota_bytes=2**30, storage_class="standard")},
         service_cidr="10.200.0.0/20",
+        secondary_service_cidr="fd00:10:200::/112",
         flags={
             ETCD: {"snapshot-count": "5000", "tls-min-version": "TLS1.3"},
             API: {"event-ttl": "2h", "max-requests-inflight": "800", "audit-log-path": "-", "profiling": "true"},

@@ -73,6 +73,7 @@ CHANGED: Mapping[str, ReplicaTemplate] = {
     "etcd.storage_class": etcd(storage_class="fast"),
     "etcd.events": etcd(events=EVENTS),
     "service_cidr": template(service_cidr="10.97.0.0/16"),
+    "secondary_service_cidr": template(secondary_service_cidr="fd00:10:96::/112"),
     "endpoint_name": template(endpoint_name="other.example"),
     "encryption.secrets": template(encryption=Encryption(secrets=False)),
     "audit.policy": audit(policy="kind: Policy\nrules: []"),

@@ -25,7 +25,7 @@ from quarterdeck.api.plane.memory import MemoryStatus
 from quarterdeck.api.plane.nodes import Nodes
 from quarterdeck.api.plane.scheduler import IGNORED_FLAGS, Scheduler
 from quarterdeck.api.plane.service_accounts import ServiceAccounts
-from quarterdeck.api.plane.services import ServiceCidr
+from quarterdeck.api.plane.services import ServiceCidrs
 from quarterdeck.api.plane.upgrade import UpgradeSettings
 from quarterdeck.api.schema import ONCE, SOME_ONCE, label, named, refuse, refuse_if_any
 from quarterdeck.api.site import CordonedReplica
@@ -174,8 +174,9 @@ class ControlPlaneSpec(Model):
     etcd: Etcd = Etcd()
     #: The name or address that clients connect to.
     endpoint: Endpoint = Endpoint()
-    #: The network of the Services' cluster IPs. It cannot change later.
-    service_cidr: ServiceCidr = "10.96.0.0/16"
+    #: The network of the Services' cluster IPs, or two networks: one of IPv4, and one of IPv6. The first cannot change
+    #: later; a second one can be added, and then cannot change either.
+    service_cidrs: ServiceCidrs = ("10.96.0.0/16",)
     #: Encryption at rest.
     encryption: Encryption = Encryption()
     #: The audit log; without it, quarterdeck's own policy applies.

@@ -78,6 +78,8 @@ class ReplicaTemplate(Model):
     kubernetes_version: KubernetesVersion
     etcd: EtcdTemplate
     service_cidr: str
+    #: None: Services have addresses of one family.
+    secondary_service_cidr: str | None = None
     endpoint_name: str
     encryption: Encryption
     audit: AuditTemplate

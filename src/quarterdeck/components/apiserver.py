@@ -19,7 +19,7 @@ from quarterdeck.components.credentials import MASTERS, CertificateKind, Certifi
 from quarterdeck.components.issuers import issuers_of
 from quarterdeck.components.record import ComponentSpec, Flags, Port, Stopping
 from quarterdeck.components.refusals import APISERVER_FLAGS, APISERVER_VALUES
-from quarterdeck.components.settings import Inputs
+from quarterdeck.components.settings import Inputs, service_ranges
 from quarterdeck.components.upgrade_windows import behaviour, emulation_flags
 from quarterdeck.components.upstream_versions import authentication_api, has_mixed_version_proxy, tracing_api
 from quarterdeck.model.components import Component
@@ -82,7 +82,7 @@ def apiserver_unit(inputs: Inputs, flags: Mapping[str, str]) -> UnitSpec:
         **_clients(inputs, folder),
         **_shutdown(),
         "allow-privileged": boolean(True),
-        "service-cluster-ip-range": inputs.template.service_cidr,
+        "service-cluster-ip-range": service_ranges(inputs.template),
         **emulation_flags(Component.APISERVER, inputs.template),
         **_configured(inputs.template, folder),
     }
@@ -256,6 +256,7 @@ APISERVER = ComponentSpec(
     made_from=(
         "kubernetesVersion",
         "upgradeWindow",
+        "secondaryServiceCidr",
         "etcd.events",
         "encryption",
         "audit.policy",

@@ -58,6 +58,8 @@ _WRITTEN = {
     "audit.policy": "spec.audit.policyFile",
     "endpointName": "spec.endpoint.name",
     "nodeBootstrap": "spec.nodes.bootstrap",
+    "secondaryServiceCidr": "spec.serviceCidrs[1]",
+    "serviceCidr": "spec.serviceCidrs[0]",
     "serviceAccountIssuers": "spec.serviceAccounts.issuers",
     "upgradeWindow": "spec.upgrade.window",
 }
@@ -92,6 +94,8 @@ _NOTES = {
 
 #: Fields of the spec that are in no unit, and whose changes replace replicas.
 _PLACING = ("placement.site", "placement.zones", "replicas", "replaceReplicas")
+#: Fields of the spec that are in units under other names.
+_RENDERED_TOO = frozenset({"placement.storageClass", "serviceCidrs"})
 #: Fields that are compared object by object elsewhere.
 _ELSEWHERE = frozenset({"addons"})
 
@@ -111,7 +115,7 @@ def differences(before: ReplicaTemplate, after: ReplicaTemplate) -> tuple[Differ
 
 def spec_differences(before: ControlPlaneSpec, after: ControlPlaneSpec) -> tuple[Difference, ...]:
     """All differences in fields that are in no unit, by path."""
-    rendered = {_written(part).removeprefix("spec.") for part in parts()} | {"placement.storageClass"} | _ELSEWHERE
+    rendered = {_written(part).removeprefix("spec.") for part in parts()} | _RENDERED_TOO | _ELSEWHERE
     return tuple(
         Difference(
             path=f"spec.{path}",

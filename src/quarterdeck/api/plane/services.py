@@ -5,17 +5,10 @@ from __future__ import annotations
 from ipaddress import IPv4Network, ip_network
 from typing import Annotated
 
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import AfterValidator
 
-from quarterdeck.api.flags import DUAL_STACK
 from quarterdeck.api.names import shortened
-from quarterdeck.api.schema import NETWORK
-
-
-def _one_range(given: object) -> object:
-    if isinstance(given, list | tuple) or (isinstance(given, str) and "," in given):
-        raise ValueError(DUAL_STACK)
-    return given
+from quarterdeck.api.schema import NETWORK, ONE_OR_TWO
 
 
 def _service_cidr(text: str) -> str:
@@ -29,4 +22,14 @@ def _service_cidr(text: str) -> str:
     return str(network)
 
 
-ServiceCidr = Annotated[str, BeforeValidator(_one_range), AfterValidator(_service_cidr), NETWORK]
+def _one_of_each_family(ranges: tuple[str, ...]) -> tuple[str, ...]:
+    if len(ranges) not in (1, 2):
+        raise ValueError(f"must have one range, or two of different families, not {len(ranges)}")
+    families = [ip_network(each).version for each in ranges]
+    if len(set(families)) < len(families):
+        raise ValueError(f"has two ranges of IPv{families[0]}; the second one must be of the other family")
+    return ranges
+
+
+ServiceCidr = Annotated[str, AfterValidator(_service_cidr), NETWORK]
+ServiceCidrs = Annotated[tuple[ServiceCidr, ...], AfterValidator(_one_of_each_family), ONE_OR_TWO]

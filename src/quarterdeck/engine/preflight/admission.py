@@ -60,8 +60,8 @@ async def admit(engine: Engine, wanted: ControlPlane, *, current: ControlPlane |
     _can_be_rendered(wanted, site, current)
     admit_cloud(wanted, engine.home.sites.open(site), current)
     await admit_controllers(wanted, current)
+    await _services_have_addresses(engine, wanted, site, current)
     if current is None:
-        await _services_have_addresses(engine, wanted, site)
         await _address_is_led(engine, wanted, site)
         await _has_machines(engine, wanted, site)
         _is_served(wanted, site)
@@ -109,15 +109,21 @@ def _plugins_are_right(wanted: ControlPlane, current: ControlPlane | None) -> No
                 raise InvalidInput(f"configuring the admission of plane {wanted.name}", "; ".join(problems))
 
 
-async def _services_have_addresses(engine: Engine, wanted: ControlPlane, site: Site) -> None:
-    """Raises InvalidInput for a range of service addresses that nodes cannot route, or that contains machines."""
-    machines = await engine.home.sites.open(site).machines()
-    if why := service_range_problem(wanted.spec.service_cidr, [each.address for each in machines if each.address]):
-        raise InvalidInput(
-            f"giving Services of plane {wanted.name} addresses",
-            f"spec.serviceCidr: {why}",
-            "choose a private range that nothing else uses, such as 10.96.0.0/16",
-        )
+async def _services_have_addresses(
+    engine: Engine, wanted: ControlPlane, site: Site, current: ControlPlane | None
+) -> None:
+    """Raises InvalidInput for a new range of service addresses that nodes cannot route, or that contains machines."""
+    known = current.spec.service_cidrs if current is not None else ()
+    if all(each in known for each in wanted.spec.service_cidrs):
+        return
+    addresses = [each.address for each in await engine.home.sites.open(site).machines() if each.address]
+    for number, each in enumerate(wanted.spec.service_cidrs):
+        if each not in known and (why := service_range_problem(each, addresses, first=number == 0)):
+            raise InvalidInput(
+                f"giving Services of plane {wanted.name} addresses",
+                f"spec.serviceCidrs[{number}]: {why}",
+                "choose a private range that nothing else uses, such as 10.96.0.0/16 or fd00:10:96::/112",
+            )
 
 
 async def _can_start(engine: Engine, wanted: ControlPlane, current: ControlPlane | None) -> None:
