@@ -19,6 +19,7 @@ from support.authorizer import Authorizer, authorizer
 from support.replica_processes import OneReplica, binaries, one_replica, until
 from support.templates import but, template
 
+from quarterdeck.api.plane.apiserver import Admission
 from quarterdeck.api.plane.authorization import Authorization
 from quarterdeck.api.plane.scheduler import Scheduler
 from quarterdeck.api.plane.service_accounts import OWN_ISSUER
@@ -45,6 +46,29 @@ ANSWERS: Mapping[str, Mapping[str, bool]] = {
 
 
 ACCOUNT = "/api/v1/namespaces/default/serviceaccounts/default"
+#: Nobody may have a ConfigMap of that name.
+POLICY = "names.static.k8s.io"
+MANIFESTS: tuple[dict[str, JsonValue], ...] = (
+    {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": POLICY},
+        "spec": {
+            "matchConstraints": {
+                "resourceRules": [
+                    {"apiGroups": [""], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["configmaps"]}
+                ]
+            },
+            "validations": [{"expression": "object.metadata.name != 'forbidden'", "message": "not that name"}],
+        },
+    },
+    {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": POLICY},
+        "spec": {"policyName": POLICY, "validationActions": ["Deny"]},
+    },
+)
 ISSUERS = ("https://tokens.example/alpha", OWN_ISSUER)
 SCHEDULER: dict[str, JsonValue] = {
     "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -77,6 +101,7 @@ def wanted(guard: Authorizer) -> ReplicaTemplate:
     return but(
         PLANE,
         authorization=authorization,
+        admission=Admission(manifests=MANIFESTS),
         scheduler=Scheduler(configuration=SCHEDULER),
         service_account_issuers=ISSUERS,
     )
@@ -179,6 +204,16 @@ def signed(replica: OneReplica, head: str, claims: Mapping[str, Any]) -> str:
     r, s = utils.decode_dss_signature(key.sign(text.encode(), ec.ECDSA(SHA256())))
     signature = r.to_bytes(32, "big") + s.to_bytes(32, "big")
     return f"{text}.{base64.urlsafe_b64encode(signature).decode().rstrip('=')}"
+
+
+def test_policies_of_manifests_bind_administrators_too_and_are_out_of_reach_of_the_api(replica: OneReplica) -> None:
+    for name, status, words in (("allowed", 201, "allowed"), ("forbidden", 422, "not that name")):
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+        found, answer = replica.send("POST", "/api/v1/namespaces/default/configmaps", body)
+        assert (found, words in answer) == (status, True), answer
+    path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+    assert replica.get(f"{path}/{POLICY}", client=replica.secrets.manager)[0] == 404
+    assert replica.send("POST", path, MANIFESTS[0])[0] == 422
 
 
 def test_services_get_addresses_of_a_second_range_that_is_added_later(replica: OneReplica) -> None:

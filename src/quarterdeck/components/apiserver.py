@@ -12,6 +12,7 @@ from quarterdeck.api.controlplane import ControlPlaneSpec
 from quarterdeck.api.plane.apiserver import Tracing
 from quarterdeck.api.plane.authentication import JwtAuthenticator
 from quarterdeck.api.revision import ReplicaTemplate
+from quarterdeck.components.admission_manifests import manifest_plugins
 from quarterdeck.components.admission_plugins import NEEDED, admission_configuration, plugins
 from quarterdeck.components.arguments import Arguments, Folder, Value, boolean, seconds, suites
 from quarterdeck.components.authorization import HEALTH_PATHS, authorization_flags
@@ -206,7 +207,7 @@ def _shutdown() -> dict[str, str]:
 def _configured(template: ReplicaTemplate, folder: Folder) -> dict[str, str]:
     """The files of the user's configuration: then no flag may name others."""
     flags: dict[str, str] = {}
-    if template.admission is not None and template.admission.plugins:
+    if template.admission is not None:
         flags |= _admission(template, folder)
     if template.tracing is not None:
         file = tracing_configuration(template.kubernetes_version, template.tracing)
@@ -215,7 +216,8 @@ def _configured(template: ReplicaTemplate, folder: Folder) -> dict[str, str]:
 
 
 def _admission(template: ReplicaTemplate, folder: Folder) -> dict[str, str]:
-    file = admission_configuration(template.admission.plugins if template.admission is not None else ())
+    given = template.admission.plugins if template.admission is not None else ()
+    file = admission_configuration(given, manifest_plugins(template, folder))
     return {"admission-control-config-file": folder.file("admission.yaml", file)}
 
 

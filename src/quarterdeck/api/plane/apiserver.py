@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, JsonValue, model_validator
 
 from quarterdeck.api.base import Model
 from quarterdeck.api.names import host, shortened
+from quarterdeck.api.plane.manifests import Manifest, manifest_problems
 from quarterdeck.api.schema import InSchema, refuse, refuse_if_any
 from quarterdeck.api.values import AbsolutePath
 
@@ -72,10 +73,18 @@ class AdmissionPlugin(Model):
 
 
 class Admission(Model):
-    """Configuration of admission plugins."""
+    """Configuration of admission plugins, and what they enforce from the first request on."""
 
     #: The plugins. A plugin here replaces quarterdeck's own configuration of it.
     plugins: tuple[AdmissionPlugin, ...] = ()
+    #: Policies with their bindings, and webhooks, as objects of `admissionregistration.k8s.io/v1`. Apiservers read them
+    #: from files, and nobody can change them by the API. It needs Kubernetes 1.37.
+    manifests: tuple[Manifest, ...] | None = None
+
+    @model_validator(mode="after")
+    def _manifests_can_be_read(self) -> Admission:
+        refuse_if_any([(f"manifests{path}", problem) for path, problem in manifest_problems(self.manifests or ())])
+        return self
 
     @model_validator(mode="after")
     def _plugins_are_distinct(self) -> Admission:

@@ -9,6 +9,7 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.plane.endpoint import EndpointMode
 from quarterdeck.api.plane.memory import memory_from_status
 from quarterdeck.api.site import AddressSpace, LocalSpec, Site, SshSpec
+from quarterdeck.components.admission_manifests import manifests_problem
 from quarterdeck.components.admission_plugins import pod_security_problems
 from quarterdeck.components.catalogue import CATALOGUE, flags_of
 from quarterdeck.components.issuers import dropped
@@ -99,7 +100,12 @@ def _versions_know_the_flags(wanted: ControlPlane, current: ControlPlane | None)
 
 
 def _plugins_are_right(wanted: ControlPlane, current: ControlPlane | None) -> None:
-    """Raises InvalidInput for a changed configuration of PodSecurity that no apiserver accepts."""
+    """Raises InvalidInput for a changed configuration of PodSecurity that no apiserver accepts, and for manifests that
+    its version does not read.
+    """
+    if why := manifests_problem(wanted.spec):
+        doing = f"configuring the admission of plane {wanted.name}"
+        raise InvalidInput(doing, why, "upgrade to 1.37 first, or remove them")
     kept = current.spec.admission.plugins if current is not None and current.spec.admission is not None else ()
     for number, plugin in enumerate(wanted.spec.admission.plugins if wanted.spec.admission is not None else ()):
         if plugin.name == "PodSecurity" and plugin not in kept:

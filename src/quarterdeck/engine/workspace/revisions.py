@@ -187,7 +187,7 @@ def template_of(plane: ControlPlane, site: Site, audit: AuditTemplate) -> Replic
         authentication=spec.authentication if spec.authentication and spec.authentication.jwt else None,
         service_account_issuers=written_issuers(spec),
         authorization=spec.authorization if spec.authorization and spec.authorization.webhooks else None,
-        admission=spec.admission if spec.admission and spec.admission.plugins else None,
+        admission=spec.admission if spec.admission and (spec.admission.plugins or spec.admission.manifests) else None,
         tracing=spec.tracing,
         scheduler=spec.scheduler,
         cloud_controller_manager=spec.cloud_controller_manager,
