@@ -17,8 +17,9 @@ from pydantic.fields import FieldInfo
 from pages.declared import PLAIN, comments, models_in, table
 from quarterdeck.api import schema
 from quarterdeck.api.base import Condition, Metadata
-from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.controlplane import ControlPlane, ControlPlaneStatus
 from quarterdeck.api.plane.authentication import Authentication
+from quarterdeck.api.plane.authorization import Authorization
 from quarterdeck.api.plane.memory import MemoryStatus
 from quarterdeck.api.site import Site
 
@@ -33,7 +34,8 @@ A document of kind `{{kind}}` for `quarterdeck apply -f FILE`.
 """
 _PLANE = _DOCUMENT.format(
     kind="ControlPlane",
-    more="""[Authentication](authentication.md) has a page of its own, and so has the [site](site.md).
+    more="""[Authentication](authentication.md), [authorization](authorization.md)
+and the [status](status.md) have pages of their own, and so has the [site](site.md).
 `quarterdeck get NAME -o yaml` prints the resource of a plane.""",
 )
 _SITE = _DOCUMENT.format(kind="Site", more="The field `driver` decides which of the two specs a site has.")
@@ -49,14 +51,39 @@ them in its [structured authentication configuration][kubernetes].
 
 [kubernetes]: https://kubernetes.io/docs/reference/access-authn-authz/authentication/#using-authentication-configuration
 """
+_AUTHORIZATION = """# Authorization
+
+The field `spec.authorization` of a [ControlPlane](spec.md). Every apiserver has the authorizers Node and RBAC, in this
+order. [Webhooks](#authorizationwebhook) come before or after RBAC. A webhook before RBAC is not asked about requests of
+the plane's own controllers, of service accounts in `kube-system`, and for `/healthz`, `/livez` and `/readyz`: a webhook
+that does not answer would stop the plane. No authorizer is asked about members of `system:masters`.
+
+The other fields have the meaning that Kubernetes gives them in its [AuthorizationConfiguration][kubernetes].
+
+[kubernetes]: https://kubernetes.io/docs/reference/access-authn-authz/authorization/#using-configuration-file-for-authorization
+"""
+_STATUS = """# Status of a ControlPlane
+
+The field `status` of a [ControlPlane](spec.md). Only quarterdeck writes it. `quarterdeck status NAME` shows it to
+people, together with what it observes.
+"""
 #: The models that pages begin with, and the path of each; models below them are on the same page.
 _ROOTS: Mapping[str, Mapping[type[BaseModel], str]] = {
     "spec.md": {ControlPlane: ""},
+    "status.md": {ControlPlaneStatus: "status"},
     "site.md": {Site: ""},
     "metadata.md": {Metadata: "metadata", Condition: "status.conditions[]"},
     "authentication.md": {Authentication: "spec.authentication"},
+    "authorization.md": {Authorization: "spec.authorization"},
 }
-_OPENINGS = {"spec.md": _PLANE, "site.md": _SITE, "metadata.md": _METADATA, "authentication.md": _AUTHENTICATION}
+_OPENINGS = {
+    "spec.md": _PLANE,
+    "status.md": _STATUS,
+    "site.md": _SITE,
+    "metadata.md": _METADATA,
+    "authentication.md": _AUTHENTICATION,
+    "authorization.md": _AUTHORIZATION,
+}
 _PAGE_OF = {model: page for page, roots in _ROOTS.items() for model in roots}
 #: What a field is, by what its annotation puts into the schema.
 _KINDS: Mapping[int, str] = {

@@ -13,10 +13,12 @@ from pathlib import Path, PurePosixPath
 import pytest
 from pydantic import JsonValue
 from support.conditions import until
+from support.static_admission import static_manifests
 from support.templates import but, template
 
 from quarterdeck.api.plane.apiserver import Admission, AdmissionPlugin
 from quarterdeck.api.plane.authentication import Authentication, JwtAuthenticator
+from quarterdeck.api.plane.authorization import Authorization
 from quarterdeck.api.plane.controllers import CloudControllerManager
 from quarterdeck.api.revision import EventsTemplate, ReplicaTemplate
 from quarterdeck.components.catalogue import programs_of
@@ -73,6 +75,19 @@ def secured(**defaults: str) -> ReplicaTemplate:
     return but(PLANE, admission=Admission(plugins=(AdmissionPlugin(name="PodSecurity", configuration=configuration),)))
 
 
+def static(field: str, value: object) -> ReplicaTemplate:
+    """With a policy of a manifest whose field has that value."""
+    policy, *others = static_manifests()
+    policy["spec"][field] = value
+    return but(PLANE, admission=Admission(manifests=(policy, *others)))
+
+
+def guarded(expression: str) -> ReplicaTemplate:
+    webhook = {"name": "a", "server": {"url": "https://a.example"}, "failurePolicy": "Deny"}
+    webhooks = [{**webhook, "matchConditions": [{"expression": expression}]}]
+    return but(PLANE, authorization=Authorization.model_validate({"webhooks": webhooks}, strict=False))
+
+
 #: Etcd and apiservers, which end before they need another program.
 BAD: Mapping[str, tuple[Component, ReplicaTemplate, str]] = {
     "etcd: an unknown flag": (ETCD, flags(ETCD, no_such_flag="x"), "no-such-flag"),
@@ -93,6 +108,8 @@ BAD: Mapping[str, tuple[Component, ReplicaTemplate, str]] = {
     "a PodSecurity level": (API, secured(enforce="strict"), "strict"),
     "a PodSecurity version": (API, secured(enforce="baseline", enforce_version="v1"), "version"),
     "an unknown field of PodSecurity": (API, secured(enforced="baseline"), "enforced"),
+    "a policy of admission": (API, static("validations", [{"expression": "object.name ="}]), "spec.validations[0]"),
+    "a condition of a webhook": (API, guarded("request.user ="), "request.user ="),
 }
 #: Flags of a controller manager and of a scheduler, with what each says of them: they are tried at the same time.
 CONTROLLERS: Mapping[str, tuple[tuple[str, str, str], tuple[str, str, str]]] = {
@@ -163,12 +180,16 @@ JWT = JwtAuthenticator.model_validate(
 async def test_a_plane_with_all_that_a_user_may_say_starts(
     trials: LocalTrials, programs: Mapping[Component, PurePosixPath]
 ) -> None:
+    security = secured(enforce="restricted", enforce_version="v1.30", warn="baseline").admission
+    assert security is not None
     plane = but(
-        secured(enforce="restricted", enforce_version="v1.30", warn="baseline"),
+        PLANE,
+        admission=security.model_copy(update={"manifests": tuple(static_manifests())}),
         policy=POLICY.format(version="v1", rules="[{level: None, verbs: [get]}, {level: Request}]"),
         authentication=Authentication(jwt=(JWT,)),
         etcd={"events": EventsTemplate(quota_bytes=2**30, storage_class="standard")},
         service_cidr="10.200.0.0/20",
+        secondary_service_cidr="fd00:10:200::/112",
         flags={
             ETCD: {"snapshot-count": "5000", "tls-min-version": "TLS1.3"},
             API: {"event-ttl": "2h", "max-requests-inflight": "800", "audit-log-path": "-", "profiling": "true"},

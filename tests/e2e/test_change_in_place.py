@@ -32,7 +32,11 @@ spec: {zones: [a, b, c], machinesPerZone: 1, storageClasses: [{name: standard}, 
 """
 NAME = "inplace"
 PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
-#: Files of the apiserver that a user can have written; the issuer and the collector need not answer.
+#: Nobody may have a ConfigMap of that name.
+POLICY = "names.static.k8s.io"
+CONFIG_MAPS = {"apiGroups": [""], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["configmaps"]}
+ADMISSION = {"apiVersion": "admissionregistration.k8s.io/v1", "metadata": {"name": POLICY}}
+#: Files that a user can have written; the issuer, the webhook and the collector need not answer.
 CONFIGURED = {
     "authentication": {
         "jwt": [
@@ -53,8 +57,41 @@ CONFIGURED = {
                     "defaults": {"enforce": "baseline"},
                 },
             }
+        ],
+        "manifests": [
+            {
+                **ADMISSION,
+                "kind": "ValidatingAdmissionPolicy",
+                "spec": {
+                    "matchConstraints": {"resourceRules": [CONFIG_MAPS]},
+                    "validations": [{"expression": "object.metadata.name != 'forbidden'"}],
+                },
+            },
+            {
+                **ADMISSION,
+                "kind": "ValidatingAdmissionPolicyBinding",
+                "spec": {"policyName": POLICY, "validationActions": ["Deny"]},
+            },
+        ],
+    },
+    "authorization": {
+        "webhooks": [
+            {
+                "name": "nobody",
+                "server": {"url": "https://127.0.0.1:1"},
+                "failurePolicy": "NoOpinion",
+                "matchConditions": [{"expression": "request.user == 'nobody'"}],
+            }
         ]
     },
+    "scheduler": {
+        "configuration": {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "profiles": [{"schedulerName": "default-scheduler"}, {"schedulerName": "packer"}],
+        }
+    },
+    "serviceCidrs": ["10.96.0.0/16", "fd00:10:96::/112"],
     "tracing": {"endpoint": "127.0.0.1:4317", "samplingRatePerMillion": 100},
 }
 
@@ -205,7 +242,11 @@ def _has_the_flag_and_the_files(lab: PlaneLab, replicas: list[str]) -> None:
         assert authentication["jwt"][0]["issuer"]["url"] == "https://login.invalid/realm"
         assert yaml.safe_load(Path(files["tracing-config-file"]).read_text())["samplingRatePerMillion"] == 100
         plugins = yaml.safe_load(Path(files["admission-control-config-file"]).read_text())["plugins"]
-        assert [each["name"] for each in plugins] == ["EventRateLimit", "PodSecurity"]
+        assert [each["name"] for each in plugins] == ["EventRateLimit", "PodSecurity", "ValidatingAdmissionPolicy"]
+        assert (Path(plugins[2]["configuration"]["staticManifestsDir"]) / "manifests.yaml").is_file()
+        assert "--service-cluster-ip-range=10.96.0.0/16,fd00:10:96::/112" in argv
+        authorizers = yaml.safe_load(Path(files["authorization-config"]).read_text())["authorizers"]
+        assert [each["name"] for each in authorizers] == ["node", "rbac", "nobody"]
 
 
 def _a_flag_that_no_apiserver_knows_is_taken_back(lab: PlaneLab) -> None:

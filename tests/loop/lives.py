@@ -38,6 +38,7 @@ from quarterdeck.api.plane.epochs import StandbyPlacement
 from quarterdeck.api.plane.etcd import Events
 from quarterdeck.api.plane.keys import Keys, KeyUse
 from quarterdeck.api.plane.nodes import Nodes
+from quarterdeck.api.plane.service_accounts import ServiceAccounts
 from quarterdeck.api.values import DEFAULT_KUBERNETES_VERSION
 from quarterdeck.engine.workspace import operations
 from quarterdeck.errors import NotFound, QuarterdeckError
@@ -67,8 +68,8 @@ class Wish:
     """What the user asks for: replicas at a site, whose etcd has a flag set (``count``), whose apiservers trust this
     ``issuer``, other ones than there are now (``others``), whose events are kept in an etcd of their own (``apart``),
     which have a cloud controller manager (``cloud``), with a standby at another site (``standby``), of the former minor
-    version of Kubernetes (``former``), with other authorities and keys (``rotated``); or (``site`` empty) that the
-    plane goes.
+    version of Kubernetes (``former``), with other authorities and keys (``rotated``), whose tokens have this issuer
+    (``signer``); or (``site`` empty) that the plane goes.
     """
 
     site: str = ""
@@ -81,6 +82,7 @@ class Wish:
     standby: str = ""
     former: bool = False
     rotated: bool = False
+    signer: str = ""
 
     def __str__(self) -> str:
         details = f"{' with a flag' if self.count else ''}{' with an issuer' if self.issuer else ''}"
@@ -89,6 +91,7 @@ class Wish:
         details += f", with a standby at {self.standby}" if self.standby else ""
         details += ", of the former version" if self.former else ""
         details += ", with other authorities and keys" if self.rotated else ""
+        details += f", with tokens of {self.signer}" if self.signer else ""
         return f"{self.replicas} at {self.site}{details}" if self.site else "no plane"
 
     def of(self, plane: ControlPlane) -> ControlPlane:
@@ -109,6 +112,9 @@ class Wish:
                         "kubernetes_version": _version(self),
                         "certificates": _OTHERS if self.rotated else Certificates(),
                         "keys": Keys(encryption=KeyUse(current=1, also=0)) if self.rotated else Keys(),
+                        "service_accounts": ServiceAccounts(issuers=(self.signer,))
+                        if self.signer
+                        else ServiceAccounts(),
                     }
                 )
             }
@@ -121,6 +127,10 @@ FORMER = former(Component.APISERVER)
 
 def _version(wish: Wish) -> str:
     return f"v{FORMER}" if wish.former else DEFAULT_KUBERNETES_VERSION
+
+
+def _tokens(wish: Wish) -> ServiceAccounts:
+    return ServiceAccounts(issuers=(wish.signer,)) if wish.signer else ServiceAccounts()
 
 
 def _standby(wish: Wish) -> StandbyPlacement | None:
@@ -498,7 +508,7 @@ def new_plane(wish: Wish) -> ControlPlane:
     etcd = plane.spec.etcd.model_copy(update={"events": Events(separate=wish.apart)})
     changes = {"endpoint": endpoint, "etcd": etcd, "nodes": Nodes(bootstrap=False)}  # add-ons are no part of most
     changes |= {"backup": BackupSettings(enabled=False)}  # the recorder writes files and has threads
-    changes |= {"kubernetes_version": _version(wish)}
+    changes |= {"kubernetes_version": _version(wish), "service_accounts": _tokens(wish)}
     changes |= {"cloud_controller_manager": CLOUD if wish.cloud else None, "standby": _standby(wish)}
     return with_spec(plane, **changes)
 

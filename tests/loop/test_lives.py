@@ -5,15 +5,18 @@ and lives in which one call of one port goes wrong, each call in turn.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 import pytest
 from support.tiers import in_each_tier, sized
 
+from loop.calls import Call
 from loop.faults import OF_THE_CALL, OF_THE_WORLD, Kind, OneFault, Recorded
 from loop.lives import EAST3, EAST3_BESIDE, EAST3_CLOUD, STORIES, WEST3, Life, Story, Wish, many, spread
+from quarterdeck.api.plane.service_accounts import OWN_ISSUER
 from quarterdeck.engine.workspace.operations import OperationPhase
+from quarterdeck.model.components import Component
 from quarterdeck.stores.port import EntryOutcome
 
 #: Of each story and kind of fault so many calls are tried, spread over all of its calls; ``loop.soak`` tries each.
@@ -79,6 +82,34 @@ def test_a_plane_in_a_cloud_moves_with_its_cloud_controller_manager() -> None:
 )
 def test_a_standby_follows_what_becomes_of_its_plane(name: str, wish: Wish) -> None:
     Life(story=Story(f"beside a standby: {name}", EAST3_BESIDE, wish)).run()
+
+
+@dataclass(slots=True)
+class Tokens:
+    """Watches a life in which nothing goes wrong: the issuers of its apiservers whenever one of them is started."""
+
+    life: Life | None = None
+    seen: set[tuple[str, ...]] = field(default_factory=set)
+
+    def of(self, call: Call, number: int) -> Kind | None:
+        if self.life is not None and call.method == "start_unit":
+            units = (unit for site in self.life.world.sites.values() for unit in site.everything() if unit.wanted)
+            servers = (unit.spec.argv for unit in units if unit.spec.name.endswith(f"-{Component.APISERVER}"))
+            flag = "--service-account-issuer="
+            found = {tuple(each.removeprefix(flag) for each in argv if each.startswith(flag)) for argv in servers}
+            assert all(one[0] in other for one in found for other in found), found
+            self.seen |= found
+        return None
+
+
+def test_a_new_issuer_of_tokens_is_accepted_everywhere_before_one_signs_with_it_and_on_the_way_back() -> None:
+    new = "https://tokens.example"
+    orders = ((OWN_ISSUER,), (OWN_ISSUER, new), (new, OWN_ISSUER), (new,))
+    for start, wish in ((EAST3, replace(EAST3, signer=new)), (replace(EAST3, signer=new), EAST3)):
+        tokens = Tokens()
+        tokens.life = Life(story=Story("an issuer of tokens", start, wish), faults=tokens)
+        tokens.life.run()
+        assert tokens.seen == {*orders}
 
 
 @pytest.mark.smoke

@@ -182,15 +182,32 @@ class OneReplica:
     def stop(self, component: Component) -> float:
         return self.processes.stop(self.spec(component))
 
-    def get(self, path: str, *, client: KeyPair | None = None, timeout: float = 5.0) -> tuple[int, str]:
+    def get(
+        self,
+        path: str,
+        *,
+        client: KeyPair | None = None,
+        timeout: float = 5.0,
+        at: PortName = PortName.APISERVER,
+    ) -> tuple[int, str]:
         """Status and body of a GET, anonymous unless ``client`` is given."""
-        context = client_context(self.secrets.kubernetes_ca.bundle, client)
-        with contextlib.closing(
-            http.client.HTTPSConnection(self.apiserver.host, self.apiserver.port, context=context, timeout=timeout)
-        ) as connection:
+        with self._connected(at, client, timeout) as connection:
             connection.request("GET", path)
             answer = connection.getresponse()
             return answer.status, answer.read().decode()
+
+    def send(self, method: str, path: str, body: object, media: str = "application/json") -> tuple[int, str]:
+        """Status and body of an administrator's request to the apiserver."""
+        with self._connected(PortName.APISERVER, self.secrets.manager, 5.0) as connection:
+            connection.request(method, path, json.dumps(body), {"Content-Type": media})
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+
+    def _connected(
+        self, port: PortName, client: KeyPair | None, timeout: float
+    ) -> contextlib.closing[http.client.HTTPSConnection]:
+        at, context = self.at(port), client_context(self.secrets.kubernetes_ca.bundle, client)
+        return contextlib.closing(http.client.HTTPSConnection(at.host, at.port, context=context, timeout=timeout))
 
     def leads(self, lease: str) -> bool:
         """Whether somebody holds a lease of kube-system."""

@@ -18,7 +18,7 @@ JOINED = Joined(
     server="https://demo.quarterdeck.internal:6443",
     ca=b"the plane's authorities",
     kubernetes="v1.36.3",
-    service_cidr="10.96.0.0/16",
+    service_cidrs=("10.96.0.0/16",),
     cluster_domain="cluster.local",
 )
 
@@ -111,7 +111,10 @@ def test_kubelets_ask_for_certificates_and_have_what_the_user_says_besides() -> 
 
 @pytest.mark.parametrize(("cidr", "dns"), [("10.96.0.0/29", None), ("fd00::/112", ["fd00::a"])])
 def test_the_clusters_dns_has_its_usual_address_where_there_is_one(cidr: str, dns: list[str] | None) -> None:
-    assert config("kube-system/kubelet-config", "kubelet", replace(JOINED, service_cidr=cidr)).get("clusterDNS") == dns
+    joined = replace(JOINED, service_cidrs=(cidr, "fd01::/112"))
+    assert config("kube-system/kubelet-config", "kubelet", joined).get("clusterDNS") == dns
+    networking = config("kube-system/kubeadm-config", "ClusterConfiguration", joined)["networking"]
+    assert networking["serviceSubnet"] == f"{cidr},fd01::/112"
 
 
 def test_apiservers_with_other_ports_have_endpoints_of_their_own_in_the_service_kubernetes() -> None:

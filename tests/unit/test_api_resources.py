@@ -194,7 +194,7 @@ def test_who_keeps_a_name_in_the_users_own_dns_can_change_and_whom_clients_ask_c
 def test_what_clients_hold_on_to_cannot_be_changed_by_applying(golden: Golden) -> None:
     stored = new_control_plane("a", site="east")
     with golden.raises(InvalidInput):
-        applied_plane(stored, changed(stored, serviceCidr="10.97.0.0/16", endpoint={"name": "b.example"}))
+        applied_plane(stored, changed(stored, serviceCidrs=["10.97.0.0/16"], endpoint={"name": "b.example"}))
     # The default name spelled out is the same name.
     applied_plane(stored, changed(stored, endpoint={"name": "a.quarterdeck.internal"}))
 
@@ -203,7 +203,7 @@ def test_what_clients_hold_on_to_cannot_be_changed_by_applying(golden: Golden) -
     "spec",
     [
         {"etcd": {"version": "3.6.15"}},
-        {"serviceCidr": "10.97.0.0/16"},
+        {"serviceCidrs": ["10.97.0.0/16"]},
         {"endpoint": {"port": 7443}},
     ],
 )
@@ -211,6 +211,15 @@ def test_what_cannot_be_changed_is_refused_and_says_why(spec: dict[str, object],
     stored = new_control_plane("a", site="east")
     with golden.raises(InvalidInput):
         applied_plane(stored, changed(stored, **spec))
+
+
+def test_a_second_range_of_service_addresses_can_be_added_and_then_stays(golden: Golden) -> None:
+    stored = new_control_plane("a", site="east")
+    added = applied_plane(stored, changed(stored, serviceCidrs=["10.96.0.0/16", "fd00::/112"]))
+    assert added.spec.service_cidrs == ("10.96.0.0/16", "fd00::/112")
+    for ranges in (["10.96.0.0/16"], ["10.96.0.0/16", "fd01::/112"], ["fd00::/112", "10.96.0.0/16"]):
+        with golden.raises(InvalidInput):
+            applied_plane(added, changed(added, serviceCidrs=ranges))
 
 
 def test_versions_that_a_document_does_not_name_stay_as_they_are() -> None:

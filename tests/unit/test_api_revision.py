@@ -9,8 +9,8 @@ import pytest
 from support.golden import Golden
 from support.templates import template
 
-from quarterdeck.api.controlplane import Audit, ControlPlane, Encryption, new_control_plane
-from quarterdeck.api.plane.apiserver import Tracing
+from quarterdeck.api.controlplane import ControlPlane, Encryption, new_control_plane
+from quarterdeck.api.plane.apiserver import Audit, Tracing
 from quarterdeck.api.revision import ReplicaRevision, ReplicaTemplate, revision_of
 from quarterdeck.api.site import default_sites
 from quarterdeck.engine.workspace.revisions import audit_wanted, template_of

@@ -270,7 +270,7 @@ def test_requests_about_replicas_of_the_original_are_not_copied() -> None:
 
 def test_what_the_data_depends_on_stays_the_same() -> None:
     original = plane_with(
-        serviceCidr="10.64.0.0/16", kubernetesVersion="1.35.6", encryption={"secrets": False}, replicas=5
+        serviceCidrs=["10.64.0.0/16"], kubernetesVersion="1.35.6", encryption={"secrets": False}, replicas=5
     )
     copied = copied_plane(original, BETA, EAST)
     assert copied.plane.spec == with_spec(original, endpoint=original.spec.endpoint).spec

@@ -164,7 +164,7 @@ async def test_a_replica_is_cordoned_until_a_person_says_otherwise_whatever_else
     plane = await face.plane("alpha")
     assert plane.spec.cordoned == ("alpha-2",)
     golden(await site_use.of_plane(face._home.store, plane))
-    changed = plane.with_spec(service_cidr="10.0.0.0/12")
+    changed = plane.with_spec(service_cidrs=("10.0.0.0/12",))
     operation = await operations.change(face._home, changed, OperationType.APPLY, ANN)
     assert operation.spec.from_ is not None
     await face.cordon("alpha", "alpha-3")

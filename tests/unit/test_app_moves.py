@@ -13,6 +13,7 @@ from support.resources import with_spec
 
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.operation import Operation, OperationPhase, OperationType
+from quarterdeck.api.plane.service_accounts import OWN_ISSUER, ServiceAccounts
 from quarterdeck.app import Abort, Examined, Finding, Migrate, Requester, Verdict
 from quarterdeck.app.changes import store_request
 from quarterdeck.engine.preflight.moves import at_site, destination, examined_abort, require_done
@@ -126,6 +127,14 @@ async def test_an_abort_goes_back_to_where_the_plane_came_from_and_only_once(sto
     assert not again.needed
     assert await store_request(home(store), again, ASKER) == back, "it is going back already"
     assert len(await store.list(Operation)) == 2
+
+
+async def test_an_abort_warns_of_tokens_that_it_makes_invalid(store: MemoryStore) -> None:
+    issuers = ("https://tokens.example", OWN_ISSUER)
+    wanted = (await store.get(ControlPlane, "alpha")).with_spec(service_accounts=ServiceAccounts(issuers=issuers))
+    await store_request(home(store), Examined(kind=OperationType.APPLY, wanted=wanted), ASKER)
+    (found,) = (await examined_abort(store, Abort("alpha"))).findings
+    assert (found.verdict, issuers[0] in found.seen) == (Verdict.WARN, True)
 
 
 async def test_an_abort_needs_something_to_undo(store: MemoryStore, golden: Golden) -> None:

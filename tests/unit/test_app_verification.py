@@ -16,8 +16,9 @@ from support.resources import with_spec, with_status
 from support.small_plane import small_plane
 
 from quarterdeck.actions.audit import Placed
-from quarterdeck.api.controlplane import Audit, ControlPlane, new_control_plane
+from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.operation import OperationPhase, OperationType
+from quarterdeck.api.plane.apiserver import Audit
 from quarterdeck.api.plane.controllers import ControllerProgram, ControllerSetSpec
 from quarterdeck.api.plane.memory import memory_to_status
 from quarterdeck.app.verification import assignments_of, placed, verified

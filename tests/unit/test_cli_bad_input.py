@@ -49,7 +49,7 @@ def plane(spec: str, name: str = "demo") -> str:
         "{placement: {site: east}, drills: [{fail: unit, every: 5m}]}",
         "{placement: {site: east}, drills: [{fail: unit, every: 7d, window: night}]}",
         "{placement: {site: east}, etcd: {electionMilliseconds: 200}}",
-        "{placement: {site: east}, serviceCidr: 10.96.0.0/30}",
+        "{placement: {site: east}, serviceCidrs: [10.96.0.0/30]}",
         "{placement: {site: east}, cloudControllerManager: {}}",
         "{placement: {site: east}, cloudControllerManager: {program: /a, image: b}}",
         "{placement: {site: east}, cloudControllerManager: {program: ccm}}",

@@ -143,7 +143,7 @@ def test_a_document_is_all_that_is_printed_where_one_is_wanted(lab: Lab) -> None
 def test_an_abort_takes_back_a_change_that_moves_nothing(lab: Lab, golden: Golden) -> None:
     async def changing(home: Home) -> None:
         plane = await recorded.existing(home.store, "demo")
-        spec = plane.spec.model_copy(update={"replicas": 5, "service_cidr": "10.0.0.0/12"})
+        spec = plane.spec.model_copy(update={"replicas": 5, "service_cidrs": ("10.0.0.0/12",)})
         await operations.change(home, plane.model_copy(update={"spec": spec}), OperationType.APPLY, ASKER)
 
     before = lab.spec()

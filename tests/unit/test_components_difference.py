@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 import pytest
 import yaml
-from pydantic import BaseModel
+from pydantic import BaseModel, JsonValue
 from support.components import ALWAYS
 from support.golden import Golden
 from support.templates import template, units_of
@@ -15,9 +15,12 @@ from support.templates import template, units_of
 from quarterdeck.api.controlplane import ControlPlaneSpec, Encryption, ExtraArgs, new_control_plane
 from quarterdeck.api.plane.apiserver import Admission, AdmissionPlugin, Tracing
 from quarterdeck.api.plane.authentication import Authentication
+from quarterdeck.api.plane.authorization import Authorization
 from quarterdeck.api.plane.certificates import AuthorityUse, Certificates
 from quarterdeck.api.plane.controllers import CloudControllerManager, ControllerProgram, ControllerSetSpec
 from quarterdeck.api.plane.keys import KeyUse
+from quarterdeck.api.plane.scheduler import Scheduler
+from quarterdeck.api.plane.service_accounts import OWN_ISSUER
 from quarterdeck.api.plane.upgrade import UpgradeWindow
 from quarterdeck.api.revision import EventsTemplate, ReplicaTemplate
 from quarterdeck.app.words import needs
@@ -30,6 +33,11 @@ BEFORE = template()
 ISSUER = {
     "issuer": {"url": "https://login.example", "audiences": ["quarterdeck"]},
     "claimMappings": {"username": {"claim": "sub", "prefix": "login:"}},
+}
+WEBHOOK = {"name": "guard", "server": {"url": "https://guard.example"}, "failurePolicy": "Deny"}
+CONFIGURATION: dict[str, JsonValue] = {
+    "apiVersion": "kubescheduler.config.k8s.io/v1",
+    "kind": "KubeSchedulerConfiguration",
 }
 EVERYTHING = frozenset(ALWAYS)
 APISERVER = frozenset({Component.APISERVER})
@@ -67,6 +75,7 @@ CHANGED: Mapping[str, ReplicaTemplate] = {
     "etcd.storage_class": etcd(storage_class="fast"),
     "etcd.events": etcd(events=EVENTS),
     "service_cidr": template(service_cidr="10.97.0.0/16"),
+    "secondary_service_cidr": template(secondary_service_cidr="fd00:10:96::/112"),
     "endpoint_name": template(endpoint_name="other.example"),
     "encryption.secrets": template(encryption=Encryption(secrets=False)),
     "audit.policy": audit(policy="kind: Policy\nrules: []"),
@@ -78,12 +87,15 @@ CHANGED: Mapping[str, ReplicaTemplate] = {
     "extra_args.kube_controller_manager": extra("kubeControllerManager", v="2"),
     "extra_args.kube_scheduler": extra("kubeScheduler", v="2"),
     "authentication": template(authentication=Authentication.model_validate({"jwt": [ISSUER]}, strict=False)),
+    "service_account_issuers": template(service_account_issuers=("https://tokens.example", OWN_ISSUER)),
+    "authorization": template(authorization=Authorization.model_validate({"webhooks": [WEBHOOK]}, strict=False)),
     "admission": template(
         admission=Admission(
             plugins=(AdmissionPlugin(name="PodNodeSelector", configuration={"podNodeSelectorPluginConfig": {}}),)
         )
     ),
     "tracing": template(tracing=Tracing(endpoint="collector.example:4317")),
+    "scheduler": template(scheduler=Scheduler(configuration={**CONFIGURATION, "parallelism": 8})),
     "upgrade_window": template(upgrade_window=UpgradeWindow.EMULATING),
     "cloud_controller_manager": template(cloud_controller_manager=CLOUD),
     "controller_sets": template(controller_sets=at_rest([SET], "v1.36.3")),

@@ -21,6 +21,7 @@ REASONS = {
     "apiserver-audit-level": (1, 'rules[0].level: Unsupported value: "Everything"'),
     "apiserver-audit-v1beta1": (1, 'no kind "Policy" is registered for version "audit.k8s.io/v1beta1"'),
     "apiserver-cidr": (1, 'service IP family "fd00::/64" must match public address family'),
+    "apiserver-expression": (1, "Syntax error: token recognition error at: '=' | request.user ="),
     "apiserver-feature-gate": (1, "unrecognized feature gate: NoSuchGate"),
     "apiserver-missing-file": (1, "open /nonexistent: no such file or directory"),
     "apiserver-no-etcd": (1, "error creating storage factory: context deadline exceeded"),

@@ -16,7 +16,8 @@ from support.resources import with_spec
 
 from quarterdeck.api.base import Metadata
 from quarterdeck.api.belongings import PlaneSecrets as SecretsResource
-from quarterdeck.api.controlplane import PLANE_FINALIZER, Audit, ControlPlane, new_control_plane
+from quarterdeck.api.controlplane import PLANE_FINALIZER, ControlPlane, new_control_plane
+from quarterdeck.api.plane.apiserver import Audit
 from quarterdeck.api.plane.certificates import Certificates
 from quarterdeck.api.plane.endpoint import EndpointMode, Rfc2136, Tsig
 from quarterdeck.api.plane.memory import MemoryStatus, ReplicaStatus, memory_to_status

@@ -20,8 +20,9 @@ from quarterdeck.actions.status import write_memory
 from quarterdeck.actions.units import start_unit
 from quarterdeck.api.apply import applied_plane
 from quarterdeck.api.belongings import PlaneSecrets
-from quarterdeck.api.controlplane import Audit, ControlPlane, Encryption, new_control_plane
+from quarterdeck.api.controlplane import ControlPlane, Encryption, new_control_plane
 from quarterdeck.api.operation import OperationType
+from quarterdeck.api.plane.apiserver import Audit
 from quarterdeck.api.plane.etcd import Etcd
 from quarterdeck.api.plane.memory import memory_to_status
 from quarterdeck.api.revision import ReplicaRevision, revision_of

@@ -28,7 +28,7 @@ def test_what_is_declared_is_what_the_components_get(tmp_path: Path) -> None:
     settings = rendered(
         plane(
             kubernetesVersion="v1.35.7",
-            serviceCidr="10.97.0.0/16",
+            serviceCidrs=["10.97.0.0/16", "fd00::/112"],
             etcd={
                 "version": "3.6.15",
                 "quotaBytes": "1Gi",
@@ -44,6 +44,7 @@ def test_what_is_declared_is_what_the_components_get(tmp_path: Path) -> None:
     assert (settings.kubernetes_version, settings.etcd.version) == ("v1.35.7", "3.6.15")
     assert (settings.service_cidr, settings.endpoint_name) == ("10.97.0.0/16", "a.example")
     assert (settings.etcd.heartbeat_milliseconds, settings.etcd.election_milliseconds) == (200, 3000)
+    assert settings.secondary_service_cidr == "fd00::/112"
     assert settings.etcd.quota_bytes == 2**30
     assert settings.encryption.secrets is False
     assert settings.audit == AuditTemplate(policy=POLICY, max_age_days=1, max_backups=2, max_size_megabytes=3)

@@ -83,6 +83,7 @@ async def test_all_programs_of_a_new_plane_are_tried() -> None:
         (but(PLANE, flags={ETCD: {"snapshot-count": "5000"}}), [ETCD]),
         (but(PLANE, policy="kind: Policy"), [API]),
         (but(PLANE, service_cidr="10.97.0.0/16"), [API, KCM]),
+        (but(PLANE, secondary_service_cidr="fd00::/112"), [API, KCM]),
         (but(PLANE, etcd={"version": "3.6.15"}), [ETCD]),
         (but(PLANE, kubernetes_version="v1.36.2"), [API, KCM, SCHEDULER]),
         (but(PLANE, etcd={"quota_bytes": 2**30}), [ETCD]),
@@ -220,10 +221,10 @@ HEAD = "apiVersion: quarterdeck.dev/v1alpha1\nkind: ControlPlane\nmetadata: {nam
     "spec",
     [
         "serviceCidr: '10.96.0.0/16,fd00::/112'",
-        "serviceCidr: [10.96.0.0/16, 'fd00::/112']",
         "ipFamilyPolicy: PreferDualStack",
         "encryption: {kms: {endpoint: 'unix:///kms'}}",
         "schedulerConfiguration: {profiles: []}",
+        "scheduler: {schedulerConfiguration: {profiles: []}}",
         "extraArgs: {kubeApiserver: [{name: event-ttl, value: 2h}]}",
         "extraArgs: [{name: event-ttl, value: 2h}]",
     ],
@@ -316,12 +317,14 @@ def test_pod_security_that_no_apiserver_takes_is_named_with_its_path(given: dict
     ],
 )
 def test_ranges_that_services_cannot_have(network: str, words: str, golden: Golden) -> None:
-    found = service_range_problem(network, ["192.0.2.7", "192.0.2.8"])
+    found = service_range_problem(network, ["192.0.2.7", "192.0.2.8"], first=True)
     golden(found)
     assert bool(found) == bool(words)
 
 
 def test_ipv6_is_for_sites_of_ipv6(golden: Golden) -> None:
-    assert service_range_problem("fd00::/112", ["2001:db8::1"]) == ""
-    golden(service_range_problem("10.96.0.0/16", ["2001:db8::1"]))
+    assert service_range_problem("fd00::/112", ["2001:db8::1"], first=True) == ""
+    golden(service_range_problem("10.96.0.0/16", ["2001:db8::1"], first=True))
+    assert service_range_problem("10.96.0.0/16", ["2001:db8::1"], first=False) == ""
+    golden(service_range_problem("2001:db8::/112", ["2001:db8::1"], first=False))
     assert isinstance(load(f"{HEAD}spec: {{placement: {{site: east}}}}", "a file")[0], ControlPlane)

@@ -46,7 +46,7 @@ class Joined:
     server: str
     ca: bytes
     kubernetes: str
-    service_cidr: str
+    service_cidrs: tuple[str, ...]
     cluster_domain: str
     kubelet: str = "{}"
     beside: tuple[HostPort, ...] = ()
@@ -88,7 +88,7 @@ def _configuration(joined: Joined) -> tuple[Manifest, ...]:
         "clusterName": joined.plane,
         "controlPlaneEndpoint": joined.server.removeprefix("https://"),
         "kubernetesVersion": joined.kubernetes,
-        "networking": {"dnsDomain": joined.cluster_domain, "serviceSubnet": joined.service_cidr},
+        "networking": {"dnsDomain": joined.cluster_domain, "serviceSubnet": ",".join(joined.service_cidrs)},
     }
     return (
         _config_map("kube-system", "kubeadm-config", "ClusterConfiguration", dumped(cluster, sort_keys=False)),
@@ -100,7 +100,7 @@ def _configuration(joined: Joined) -> tuple[Manifest, ...]:
 
 def _kubelet(joined: Joined) -> dict[str, JsonValue]:
     """What kubeadm has kubelets do, and that they ask for certificates to serve with: apiservers trust no others."""
-    network = ipaddress.ip_network(joined.service_cidr)
+    network = ipaddress.ip_network(joined.service_cidrs[0])
     dns: dict[str, JsonValue] = {"clusterDNS": [str(network[_DNS])]} if network.num_addresses > _DNS else {}
     return {
         "authentication": {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from quarterdeck.api.base import Metadata, Model, Resource
 from quarterdeck.api.controlplane import ControlPlane, ControlPlaneSpec
 from quarterdeck.api.plane.endpoint import EndpointMode
@@ -9,6 +11,7 @@ from quarterdeck.api.site import Site, SiteSpec
 from quarterdeck.errors import Conflict, InvalidInput
 
 _SERVICES = "Services that exist have addresses of it, and the certificates of apiservers name its first one"
+_SECOND = "Services that exist may have addresses of it, and Kubernetes keeps it in its default ServiceCIDR"
 _CLIENTS = "clients have the endpoint in their kubeconfigs"
 _VERSIONS = "upgrades of etcd are not there yet"
 
@@ -26,7 +29,7 @@ def applied_plane(current: ControlPlane, wanted: ControlPlane) -> ControlPlane:
     problems = [
         f"{path}: cannot be changed once the plane exists (from {_shown(old)} to {_shown(new)}): {why}"
         for path, old, new, why in (
-            ("spec.serviceCidr", before.service_cidr, after.service_cidr, _SERVICES),
+            *_service_ranges(before, after),
             ("spec.endpoint.mode", _asked(before), _asked(after), _CLIENTS),
             ("spec.endpoint.port", before.endpoint.port, after.endpoint.port, _CLIENTS),
             ("spec.endpoint", current.host, wanted.host, _CLIENTS),
@@ -40,6 +43,15 @@ def applied_plane(current: ControlPlane, wanted: ControlPlane) -> ControlPlane:
         raise InvalidInput(doing, "; ".join(problems))
     unnamed = current.with_status(revision="", addon_manifests="")
     return unnamed.model_copy(update={"metadata": _merged(current, wanted), "spec": after})
+
+
+def _service_ranges(before: ControlPlaneSpec, after: ControlPlaneSpec) -> Iterator[tuple[str, object, object, str]]:
+    """The ranges of service addresses that must not change. The second one may be added: an apiserver then changes the
+    default ServiceCIDR (kubernetes: controlplane/controller/defaultservicecidr, since 1.33), and never changes it back.
+    """
+    for number, (old, why) in enumerate(zip(before.service_cidrs, (_SERVICES, _SECOND), strict=False)):
+        new = after.service_cidrs[number] if number < len(after.service_cidrs) else None
+        yield f"spec.serviceCidrs[{number}]", old, new, why
 
 
 def _asked(spec: ControlPlaneSpec) -> str:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from ipaddress import IPv4Network, ip_network
 from typing import Annotated, Literal, TypedDict, Unpack
 
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, model_validator
 
 from quarterdeck.api.base import Condition, Metadata, Model, Resource, named_within
-from quarterdeck.api.flags import DUAL_STACK, LISTED_FLAGS, Flags
-from quarterdeck.api.names import DNS_LABEL_MAX, DNS_NAME_MAX, PLANE_NAME_MAX, dns_label, shortened
+from quarterdeck.api.flags import LISTED_FLAGS, Flags
+from quarterdeck.api.names import DNS_LABEL_MAX, DNS_NAME_MAX, PLANE_NAME_MAX, dns_label
 from quarterdeck.api.plane.addons import Addons, AddonStatus
-from quarterdeck.api.plane.apiserver import Admission, Tracing
+from quarterdeck.api.plane.apiserver import Admission, Audit, Tracing
 from quarterdeck.api.plane.authentication import Authentication
+from quarterdeck.api.plane.authorization import Authorization
 from quarterdeck.api.plane.backup import BackupSettings, BackupStatus
 from quarterdeck.api.plane.certificates import Certificates
 from quarterdeck.api.plane.controllers import CloudControllerManager, ControllerSets
@@ -25,12 +25,14 @@ from quarterdeck.api.plane.etcd import Etcd
 from quarterdeck.api.plane.keys import Keys
 from quarterdeck.api.plane.memory import MemoryStatus
 from quarterdeck.api.plane.nodes import Nodes
+from quarterdeck.api.plane.scheduler import IGNORED_FLAGS, Scheduler
+from quarterdeck.api.plane.service_accounts import ServiceAccounts
+from quarterdeck.api.plane.services import ServiceCidrs
 from quarterdeck.api.plane.upgrade import UpgradeSettings
-from quarterdeck.api.schema import NETWORK, ONCE, SOME_ONCE, label, named, refuse
+from quarterdeck.api.schema import ONCE, SOME_ONCE, label, named, refuse, refuse_if_any
 from quarterdeck.api.site import CordonedReplica
 from quarterdeck.api.values import (
     DEFAULT_KUBERNETES_VERSION,
-    AbsolutePath,
     KubernetesVersion,
     SiteName,
     StorageClassName,
@@ -53,26 +55,8 @@ def replica_count(count: object) -> object:
     return count
 
 
-def _one_range(given: object) -> object:
-    if isinstance(given, list | tuple) or (isinstance(given, str) and "," in given):
-        raise ValueError(DUAL_STACK)
-    return given
-
-
-def _service_cidr(text: str) -> str:
-    try:
-        network = ip_network(text)
-    except ValueError as error:
-        raise ValueError(f"{shortened(text)} is not a network such as 10.96.0.0/16 ({error})") from error
-    widest, narrowest = (12, 29) if isinstance(network, IPv4Network) else (64, 125)
-    if not widest <= network.prefixlen <= narrowest:
-        raise ValueError(f"prefix /{network.prefixlen} is not between /{widest} and /{narrowest}")
-    return str(network)
-
-
 ReplicaCount = Annotated[Literal[1, 3, 5, 7], BeforeValidator(replica_count)]
 ReplicaName = Annotated[str, AfterValidator(dns_label), label(DNS_LABEL_MAX)]
-ServiceCidr = Annotated[str, BeforeValidator(_one_range), AfterValidator(_service_cidr), NETWORK]
 
 
 class Placement(Model):
@@ -100,19 +84,6 @@ class Encryption(Model):
 
     #: Whether apiservers encrypt Secrets before they write them to etcd.
     secrets: bool = True
-
-
-class Audit(Model):
-    """The audit log of the apiservers."""
-
-    #: The audit policy, a file on this host. It is read when the plane is created, and each time it is applied.
-    policy_file: AbsolutePath
-    #: Days after which old log files are deleted.
-    max_age_days: Annotated[int, Field(ge=1)] = 30
-    #: The number of old log files to keep.
-    max_backups: Annotated[int, Field(ge=1)] = 10
-    #: The size at which a new log file is started.
-    max_size_megabytes: Annotated[int, Field(ge=1)] = 100
 
 
 class ExtraArgs(Model):
@@ -198,18 +169,25 @@ class ControlPlaneSpec(Model):
     etcd: Etcd = Etcd()
     #: The name or address that clients connect to.
     endpoint: Endpoint = Endpoint()
-    #: The network of the Services' cluster IPs. It cannot change later.
-    service_cidr: ServiceCidr = "10.96.0.0/16"
+    #: The network of the Services' cluster IPs, or two networks: one of IPv4, and one of IPv6. The first cannot change
+    #: later; a second one can be added, and then cannot change either.
+    service_cidrs: ServiceCidrs = ("10.96.0.0/16",)
     #: Encryption at rest.
     encryption: Encryption = Encryption()
     #: The audit log; without it, quarterdeck's own policy applies.
     audit: Audit | None = None
     #: The issuers whose tokens apiservers accept besides those of the plane.
     authentication: Authentication | None = None
+    #: Tokens of service accounts.
+    service_accounts: ServiceAccounts = ServiceAccounts()
+    #: Webhooks that authorize requests besides Node and RBAC.
+    authorization: Authorization | None = None
     #: Configuration of admission plugins.
     admission: Admission | None = None
     #: Where apiservers send traces; without it, they send none.
     tracing: Tracing | None = None
+    #: The configuration of schedulers; without it, they have upstream's defaults.
+    scheduler: Scheduler | None = None
     #: Additional flags of the components.
     extra_args: ExtraArgs = ExtraArgs()
     #: The cloud controller manager of each replica; without it, replicas have none.
@@ -259,6 +237,36 @@ class ControlPlaneSpec(Model):
             refuse(("standby.site", "is the site of the replicas; name another one, or migrate the plane"))
         if self.replicas > MOST_WITH_STANDBY:
             refuse(("standby", f"needs replicas of {MOST_WITH_STANDBY} or fewer: etcd takes 7 learners at once"))
+        return self
+
+    @model_validator(mode="after")
+    def _other_issuers_are_others(self) -> ControlPlaneSpec:
+        if self.authentication is not None:
+            refuse_if_any(
+                [
+                    (
+                        f"authentication.jwt[{number}].issuer.url",
+                        f"{each.issuer.url} is an issuer of the plane's own service accounts",
+                    )
+                    for number, each in enumerate(self.authentication.jwt)
+                    if each.issuer.url in self.service_accounts.issuers
+                ]
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _no_flag_is_ignored(self) -> ControlPlaneSpec:
+        if self.scheduler is not None:
+            refuse_if_any(
+                [
+                    (
+                        f"extraArgs.kubeScheduler.{flag}",
+                        f"has no effect beside spec.scheduler.configuration; set {IGNORED_FLAGS[flag]} there",
+                    )
+                    for flag in self.extra_args.kube_scheduler
+                    if flag in IGNORED_FLAGS
+                ]
+            )
         return self
 
     def paused_at(self, now: datetime) -> bool:

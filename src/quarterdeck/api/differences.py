@@ -49,7 +49,31 @@ def _plain(spec: ControlPlaneSpec) -> dict[str, JsonValue]:
     plain: dict[str, JsonValue] = spec.model_dump(mode="json", exclude_none=True)
     # Add-on values may contain passwords: that they differ is enough.
     plain["addons"] = {each.name: f"sha256 {_hash(each)}" for each in spec.addons}
-    return by_name(plain)
+    return by_name(without_secrets(plain))
+
+
+#: Fields that may contain passwords or keys, and what each is a field of.
+_SECRETS = frozenset(
+    {("cloudControllerManager", "config"), ("server", "clientKey"), ("server", "token"), ("tlsConfig", "keyData")}
+)
+
+
+def without_secrets(plain: dict[str, JsonValue], inside: str = "") -> dict[str, JsonValue]:
+    """A document with the hashes of its secrets in their place: that they differ is enough. ``inside``: its field."""
+
+    def hidden(name: str, value: JsonValue) -> JsonValue:
+        if isinstance(value, list):
+            return [hidden(name, each) for each in value]
+        if isinstance(value, dict):
+            return without_secrets(value, name)
+        return hashed(value) if isinstance(value, str) and (inside, name) in _SECRETS else value
+
+    return {name: hidden(name, value) for name, value in plain.items()}
+
+
+def hashed(text: str) -> str:
+    """What stands for a text that is long or secret."""
+    return f"{text.count(chr(10)) + 1} lines, sha256 {hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 def by_name(plain: dict[str, JsonValue]) -> dict[str, JsonValue]:

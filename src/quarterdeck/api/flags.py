@@ -30,23 +30,21 @@ def _flags(value: object) -> object:
 Flags = Annotated[dict[str, str], BeforeValidator(_flags), FLAGS]
 
 
-# Features of Kubernetes that quarterdeck does not have, by the field names that users try.
+# Features of Kubernetes that quarterdeck does not have, or has elsewhere, by the field names that users try.
 
-DUAL_STACK = "dual-stack is not supported: a plane has one range of service addresses, of IPv4 or of IPv6"
+SERVICE_RANGES = "spec.serviceCidrs has the ranges of service addresses: one, or one of IPv4 and one of IPv6"
 KMS = (
     "KMS providers are not supported: Secrets are encrypted with keys of the plane's own, which spec.encryption.secrets"
     " turns on and off"
 )
-SCHEDULER = (
-    "a KubeSchedulerConfiguration is not supported: set flags in spec.extraArgs.kubeScheduler, and run a second"
-    " scheduler in the plane for profiles and plugins"
-)
+SCHEDULER = "spec.scheduler.configuration has the KubeSchedulerConfiguration, with profiles, plugins and extenders"
 LISTED_FLAGS = "the list form of kubeadm (name and value) is not supported: write each flag as 'name: value'"
 
-#: Unsupported fields, in lower case.
+#: These fields, in lower case.
 FIELDS: Mapping[str, str] = {
     **dict.fromkeys(
-        ("dualstack", "ipfamilies", "ipfamily", "ipfamilypolicy", "servicecidrs", "secondaryservicecidr"), DUAL_STACK
+        ("dualstack", "ipfamilies", "ipfamily", "ipfamilypolicy", "servicecidr", "secondaryservicecidr"),
+        SERVICE_RANGES,
     ),
     **dict.fromkeys(("kms", "kmsprovider", "providers", "encryptionconfiguration", "encryptionproviderconfig"), KMS),
     **dict.fromkeys(("schedulerconfig", "schedulerconfiguration", "kubeschedulerconfiguration"), SCHEDULER),

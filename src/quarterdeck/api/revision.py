@@ -14,9 +14,11 @@ from quarterdeck.api.controlplane import ControlPlane, Encryption, ExtraArgs
 from quarterdeck.api.names import PLANE_NAME_MAX
 from quarterdeck.api.plane.apiserver import Admission, Tracing
 from quarterdeck.api.plane.authentication import Authentication
+from quarterdeck.api.plane.authorization import Authorization
 from quarterdeck.api.plane.certificates import Certificates
 from quarterdeck.api.plane.controllers import CloudControllerManager, ControllerSetSpec
 from quarterdeck.api.plane.keys import FIRST_KEY, KeyPurpose, KeyUse
+from quarterdeck.api.plane.scheduler import Scheduler
 from quarterdeck.api.plane.upgrade import UpgradeWindow
 from quarterdeck.api.values import EtcdVersion, KubernetesVersion, StorageClassName
 
@@ -78,13 +80,19 @@ class ReplicaTemplate(Model):
     kubernetes_version: KubernetesVersion
     etcd: EtcdTemplate
     service_cidr: str
+    #: None: Services have addresses of one family.
+    secondary_service_cidr: str | None = None
     endpoint_name: str
     encryption: Encryption
     audit: AuditTemplate
     extra_args: ExtraArgs
     authentication: Authentication | None = None
+    #: None: the usual one, which is the only one.
+    service_account_issuers: tuple[str, ...] | None = None
+    authorization: Authorization | None = None
     admission: Admission | None = None
     tracing: Tracing | None = None
+    scheduler: Scheduler | None = None
     #: None: the usual one, in which the programs behave as their own version.
     upgrade_window: UpgradeWindow | None = None
     cloud_controller_manager: CloudControllerManager | None = None

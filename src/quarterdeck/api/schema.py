@@ -72,9 +72,10 @@ FLAGS = InSchema(
         "additionalProperties": {"type": ["string", "number", "boolean"]},
     }
 )
-#: Lists: at least one, no item twice, both.
+#: Lists: at least one, no item twice, both; one or two.
 SOME = InSchema({"minItems": 1})
 ONCE = InSchema({"uniqueItems": True})
+ONE_OR_TWO = InSchema({"minItems": 1, "maxItems": 2})
 SOME_ONCE = InSchema({"minItems": 1, "uniqueItems": True})
 
 

@@ -10,7 +10,7 @@ from quarterdeck.api.apply import applied_plane
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation, OperationType
 from quarterdeck.engine.controller_sets.declarations import warnings_of
-from quarterdeck.engine.preflight.admission import admit, findings_of_versions
+from quarterdeck.engine.preflight.admission import admit, findings_of_issuers, findings_of_versions
 from quarterdeck.engine.preflight.local_changes import (
     compared,
     compared_addons,
@@ -109,7 +109,13 @@ async def _applied(engine: Engine, declared: ControlPlane) -> Examined:
         addons=addons,
         contents=contents,
         # The checks of an upgrade have the findings of versions.
-        findings=(*(checked or findings_of_versions(wanted)), *standby, *warnings_of(wanted.spec), *findings(contents)),
+        findings=(
+            *(checked or findings_of_versions(wanted)),
+            *standby,
+            *findings_of_issuers(current, wanted),
+            *warnings_of(wanted.spec),
+            *findings(contents),
+        ),
         forecast=steps,
         needed=wanted.spec != current.spec or bool(differences) or bool(addons),
     )

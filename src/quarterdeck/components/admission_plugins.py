@@ -60,11 +60,13 @@ def plugins(extra: Mapping[str, str]) -> dict[str, str]:
     return {"enable-admission-plugins": ",".join(dict.fromkeys(each for each in named if each not in disabled))}
 
 
-def admission_configuration(given: Sequence[AdmissionPlugin]) -> str:
-    """An AdmissionConfiguration with the user's plugins, and with the limits for events unless the user gave others."""
-    if not given:
+def admission_configuration(given: Sequence[AdmissionPlugin], reading: Mapping[str, object]) -> str:
+    """An AdmissionConfiguration with the user's plugins, those that are ``reading`` manifests, and with the limits for
+    events unless the user gave others.
+    """
+    if not given and not reading:
         return _own_configuration()
-    return _document({**_own(), **{each.name: each.configuration for each in given}})
+    return _document({**_own(), **{each.name: each.configuration for each in given}, **reading})
 
 
 @cache

@@ -14,12 +14,15 @@ from quarterdeck.api.plane.authentication import JwtAuthenticator
 from quarterdeck.api.plane.certificates import Signer
 from quarterdeck.api.plane.keys import KeyPurpose
 from quarterdeck.api.revision import ReplicaTemplate
+from quarterdeck.components.admission_manifests import manifest_plugins
 from quarterdeck.components.admission_plugins import NEEDED, admission_configuration, plugins
-from quarterdeck.components.arguments import Arguments, Folder, boolean, seconds, suites
+from quarterdeck.components.arguments import Arguments, Folder, Value, boolean, seconds, suites
+from quarterdeck.components.authorization import HEALTH_PATHS, authorization_flags
 from quarterdeck.components.credentials import MASTERS, CertificateKind, CertificateSpec, EncryptionKey, in_use
+from quarterdeck.components.issuers import issuers_of
 from quarterdeck.components.record import ComponentSpec, Flags, Port, Stopping
 from quarterdeck.components.refusals import APISERVER_FLAGS, APISERVER_VALUES
-from quarterdeck.components.settings import CLUSTER_DOMAIN, Inputs
+from quarterdeck.components.settings import Inputs, service_ranges
 from quarterdeck.components.upgrade_windows import behaviour, emulation_flags
 from quarterdeck.components.upstream_versions import authentication_api, has_mixed_version_proxy, tracing_api
 from quarterdeck.model.components import Component
@@ -82,7 +85,7 @@ def apiserver_unit(inputs: Inputs, flags: Mapping[str, str]) -> UnitSpec:
         **_clients(inputs, folder),
         **_shutdown(),
         "allow-privileged": boolean(True),
-        "service-cluster-ip-range": inputs.template.service_cidr,
+        "service-cluster-ip-range": service_ranges(inputs.template),
         **emulation_flags(Component.APISERVER, inputs.template),
         **_configured(inputs.template, folder),
     }
@@ -145,7 +148,7 @@ def issuers(template: ReplicaTemplate) -> tuple[JwtAuthenticator, ...]:
     return template.authentication.jwt if template.authentication is not None else ()
 
 
-def _authentication(inputs: Inputs, folder: Folder) -> dict[str, str]:
+def _authentication(inputs: Inputs, folder: Folder) -> dict[str, Value]:
     """Flags of authentication, authorization, and the encryption of Secrets."""
     template, secrets = inputs.template, inputs.secrets
     keys = in_use(secrets.encryption_keys, template.key_use(KeyPurpose.ENCRYPTION))
@@ -155,7 +158,7 @@ def _authentication(inputs: Inputs, folder: Folder) -> dict[str, str]:
     authentication = authentication_configuration(template.kubernetes_version, issuers(template), nodes=nodes)
     return {
         "authentication-config": folder.file("authentication.yaml", authentication),
-        "authorization-mode": "Node,RBAC",
+        **authorization_flags(template, folder),
         "client-ca-file": folder.file("ca.crt", secrets.kubernetes_ca.bundle),
         "encryption-provider-config": folder.file("encryption.yaml", encryption),
         "requestheader-client-ca-file": folder.file("front-proxy-ca.crt", secrets.front_proxy_ca.bundle),
@@ -163,7 +166,7 @@ def _authentication(inputs: Inputs, folder: Folder) -> dict[str, str]:
         "requestheader-extra-headers-prefix": "X-Remote-Extra-",
         "requestheader-group-headers": "X-Remote-Group",
         "requestheader-username-headers": "X-Remote-User",
-        "service-account-issuer": f"https://kubernetes.default.svc.{CLUSTER_DOMAIN}",
+        "service-account-issuer": issuers_of(template),
         "service-account-key-file": folder.file("service-account.pub", b"".join(each.public for each in accounts)),
         "service-account-signing-key-file": folder.file("service-account.key", accounts[0].private),
     }
@@ -208,7 +211,7 @@ def _shutdown() -> dict[str, str]:
 def _configured(template: ReplicaTemplate, folder: Folder) -> dict[str, str]:
     """The files of the user's configuration: then no flag may name others."""
     flags: dict[str, str] = {}
-    if template.admission is not None and template.admission.plugins:
+    if template.admission is not None:
         flags |= _admission(template, folder)
     if template.tracing is not None:
         file = tracing_configuration(template.kubernetes_version, template.tracing)
@@ -217,7 +220,8 @@ def _configured(template: ReplicaTemplate, folder: Folder) -> dict[str, str]:
 
 
 def _admission(template: ReplicaTemplate, folder: Folder) -> dict[str, str]:
-    file = admission_configuration(template.admission.plugins if template.admission is not None else ())
+    given = template.admission.plugins if template.admission is not None else ()
+    file = admission_configuration(given, manifest_plugins(template, folder))
     return {"admission-control-config-file": folder.file("admission.yaml", file)}
 
 
@@ -258,6 +262,7 @@ APISERVER = ComponentSpec(
     made_from=(
         "kubernetesVersion",
         "upgradeWindow",
+        "secondaryServiceCidr",
         "etcd.events",
         "encryption",
         "encryptionKey",
@@ -266,6 +271,8 @@ APISERVER = ComponentSpec(
         "audit",
         "extraArgs.kubeApiserver",
         "authentication",
+        "serviceAccountIssuers",
+        "authorization",
         "admission",
         "tracing",
         "nodeBootstrap",
@@ -285,8 +292,6 @@ APISERVER = ComponentSpec(
 
 # The configuration files of an apiserver.
 
-#: The anonymous health paths. Exact paths; ``/readyz/etcd`` is not among them.
-ANONYMOUS_PATHS = ("/healthz", "/livez", "/readyz")
 #: The object that a node reads before it has a certificate and a trusted CA: the CA, signed with each token. RBAC
 #: allows it to read only this object.
 CLUSTER_INFO = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
@@ -305,7 +310,7 @@ def authentication_configuration(
     """An AuthenticationConfiguration that allows anonymous requests to the health paths and, where ``nodes`` join with
     tokens, to ``CLUSTER_INFO``, and nothing else. It accepts tokens of the user's issuers.
     """
-    paths = (*ANONYMOUS_PATHS, CLUSTER_INFO) if nodes else ANONYMOUS_PATHS
+    paths = (*HEALTH_PATHS, CLUSTER_INFO) if nodes else HEALTH_PATHS
     document: dict[str, object] = {
         "apiVersion": authentication_api(kubernetes),
         "kind": "AuthenticationConfiguration",

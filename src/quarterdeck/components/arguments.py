@@ -9,10 +9,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
+from typing import TypeAlias
 
 from quarterdeck.errors import InvalidInput
 from quarterdeck.model.components import Component
 from quarterdeck.model.units import UnitFile
+
+#: The value of a flag, or all values of one that is repeated.
+Value: TypeAlias = str | tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,11 +27,13 @@ class Arguments:
     Dangerous flags are refused when a plane is created (``refusals``).
     """
 
-    owned: Mapping[str, str]
+    owned: Mapping[str, Value]
     defaults: Mapping[str, str] = field(default_factory=dict)
 
     def command_line(self, component: Component, extra: Mapping[str, str]) -> tuple[str, ...]:
-        """``--flag=value`` for each flag, sorted. Raises InvalidInput for invalid extra arguments."""
+        """``--flag=value`` for each value of each flag, sorted by flags. Raises InvalidInput for invalid extra
+        arguments.
+        """
         for flag, value in extra.items():
             _check(component, flag, value)
             if flag in self.owned:
@@ -36,8 +42,9 @@ class Arguments:
                     "quarterdeck sets this flag itself",
                     "remove it from the extra arguments",
                 )
-        merged = {**self.defaults, **extra, **self.owned}
-        return tuple(f"--{flag}={merged[flag]}" for flag in sorted(merged))
+        merged: dict[str, Value] = {**self.defaults, **extra, **self.owned}
+        values = {flag: (value,) if isinstance(value, str) else value for flag, value in merged.items()}
+        return tuple(f"--{flag}={value}" for flag in sorted(values) for value in values[flag])
 
 
 def _check(component: Component, flag: str, value: str) -> None:

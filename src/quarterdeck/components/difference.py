@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -12,7 +11,7 @@ from pydantic import JsonValue
 from pydantic.alias_generators import to_camel
 
 from quarterdeck.api.controlplane import ControlPlaneSpec
-from quarterdeck.api.differences import by_name, leaves
+from quarterdeck.api.differences import by_name, hashed, leaves, without_secrets
 from quarterdeck.api.names import shortened
 from quarterdeck.api.revision import Guard, ReplicaTemplate
 from quarterdeck.components.catalogue import CATALOGUE, programs_of
@@ -63,6 +62,9 @@ _WRITTEN = {
     "endpointName": "spec.endpoint.name",
     "nodeBootstrap": "spec.nodes.bootstrap",
     "serviceAccountKey": "spec.keys.serviceAccount",
+    "secondaryServiceCidr": "spec.serviceCidrs[1]",
+    "serviceCidr": "spec.serviceCidrs[0]",
+    "serviceAccountIssuers": "spec.serviceAccounts.issuers",
     "upgradeWindow": "spec.upgrade.window",
 }
 
@@ -90,8 +92,6 @@ _SWITCHES = {"etcd.events": "separate"}
 _NAMED_BY = {"cloudControllerManager": ("program", "image")}
 #: Words for values that no user writes.
 _GUARDS = {Guard.SET: "the set's own lock", Guard.MANAGER: "its owner's main lock", Guard.NONE: "none"}
-#: Values that may contain passwords: shown by their hash.
-_HIDDEN = frozenset({"cloudControllerManager.config"})
 #: Remarks about changes of such a part.
 _NOTES = {
     "etcd.events": "events are not copied (they are kept for an hour only): previous events are no longer visible"
@@ -99,6 +99,8 @@ _NOTES = {
 
 #: Fields of the spec that are in no unit, and whose changes replace replicas.
 _PLACING = ("placement.site", "placement.zones", "replicas", "replaceReplicas")
+#: Fields of the spec that are in units under other names.
+_RENDERED_TOO = frozenset({"placement.storageClass", "serviceCidrs"})
 #: Fields that are compared object by object elsewhere.
 _ELSEWHERE = frozenset({"addons"})
 
@@ -118,7 +120,7 @@ def differences(before: ReplicaTemplate, after: ReplicaTemplate) -> tuple[Differ
 
 def spec_differences(before: ControlPlaneSpec, after: ControlPlaneSpec) -> tuple[Difference, ...]:
     """All differences in fields that are in no unit, by path."""
-    rendered = {_written(part).removeprefix("spec.") for part in parts()} | {"placement.storageClass"} | _ELSEWHERE
+    rendered = {_written(part).removeprefix("spec.") for part in parts()} | _RENDERED_TOO | _ELSEWHERE
     return tuple(
         Difference(
             path=f"spec.{path}",
@@ -183,7 +185,7 @@ def _side(path: str, value: JsonValue) -> str:
         return _GUARDS[Guard(value)]
     if path in _NAMED_BY and isinstance(value, dict):
         return _shown(next(value[field] for field in _NAMED_BY[path] if value[field] is not None))
-    return _hashed(value) if path in _HIDDEN and isinstance(value, str) else _shown(value)
+    return _shown(value)
 
 
 def _part(path: str, parts: Iterable[str]) -> str | None:
@@ -194,7 +196,7 @@ def _part(path: str, parts: Iterable[str]) -> str | None:
 
 def _plain(model: ReplicaTemplate | ControlPlaneSpec) -> JsonValue:
     plain: dict[str, JsonValue] = model.model_dump(mode="json")
-    return by_name(plain)
+    return by_name(without_secrets(plain))
 
 
 def _leaves(path: str, before: JsonValue, after: JsonValue) -> Iterator[tuple[str, JsonValue, JsonValue]]:
@@ -213,14 +215,10 @@ def _shown(value: JsonValue) -> str:
         return _UNSET
     if isinstance(value, str):
         if "\n" in value or len(value) > _SHORT:
-            return _hashed(value)
+            return hashed(value)
         return value
     text = json.dumps(_without_nothing(value), sort_keys=True)
     return text if len(text) <= _SHORT else shortened(text, _SHORT).strip("'")
-
-
-def _hashed(text: str) -> str:
-    return f"{text.count(chr(10)) + 1} lines, sha256 {hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 def _without_nothing(value: JsonValue) -> JsonValue:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 #: What the lines begin with that a machine writes into a unit's output: before it starts the program, after that has
@@ -37,6 +37,11 @@ _SYSTEMD = {
 
 #: k8s.io/klog/v2: severity, date, time, process, file and line.
 _KLOG = re.compile(r"^([IWEF])\d{4} \d\d:\d\d:\d\d\.\d+\s+\d+ [\w.-]+:\d+\] ?(.*)$")
+#: A value of several lines of a structured klog line (internal/serialize): a line with ``key=<``, then the value with a
+#: tab before each line, then ``>``.
+_OPENS = re.compile(r"^([IWEF]\d{4} .*=)<$")
+#: Where an expression of CEL is wrong: dots, and a mark below the place.
+_MARK = re.compile(r"^\| \.*\^$")
 #: Envoy's default format: time, thread, level, logger, source.
 _ENVOY = re.compile(r"^\[[\d-]+ [\d:.]+\]\[\d+\]\[(\w+)\]\[(\w+)\] (?:\[[^\]]*\] )?(.*)$")
 #: keepalived with --log-console: a date as ctime(3) writes it.
@@ -146,7 +151,7 @@ def last_reason(output: str) -> str:
     """The line of what a program wrote that says why it ended, without what a logger puts before it, in at most 400
     characters: the last one that is marked as such, or else that tells of a failure, or else that says anything.
     """
-    lines = [line.rstrip() for line in output.splitlines() if line.strip()]
+    lines = list(_joined(line.rstrip() for line in output.splitlines() if line.strip()))
     best, rank = "", 0
     for number in reversed(range(len(lines))):
         found, text = _judged(lines, number)
@@ -155,6 +160,27 @@ def last_reason(output: str) -> str:
         if rank == _REASON:
             break
     return best if len(best) <= _LONGEST else best[: _LONGEST - 3] + "..."
+
+
+def _joined(lines: Iterable[str]) -> Iterator[str]:
+    """The lines, with a value of several lines in one: see ``_OPENS``. Marks below a place in an expression go."""
+    head, value = "", list[str]()
+    for line in lines:
+        if head and line.startswith("\t"):
+            value.append(line.strip())
+            continue
+        if head:
+            yield head + json.dumps(" ".join(each for each in value if not _MARK.match(each)), ensure_ascii=False)
+            head, value = "", []
+            if line.strip() == ">":
+                continue
+        opens = _OPENS.match(line)
+        if opens is None:
+            yield line
+        else:
+            head = opens.group(1)
+    if head:
+        yield head + json.dumps(" ".join(value), ensure_ascii=False)
 
 
 #: How much a line says about the end of its program.

@@ -59,6 +59,25 @@ def token_kubeconfig(cluster: str, user: str, server: Server, token: str) -> str
     return dumped(config, sort_keys=False)
 
 
+def webhook_kubeconfig(url: str, *, authority: bytes, certificate: bytes, key: bytes, token: str) -> str:
+    """A kubeconfig (YAML) with which an apiserver calls a webhook. What is empty is left out; PEM is in it as data."""
+    user = {
+        "client-certificate-data": _encoded(certificate),
+        "client-key-data": _encoded(key),
+        "token": token,
+    }
+    cluster = {"server": url, "certificate-authority-data": _encoded(authority)}
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "webhook", "cluster": {name: value for name, value in cluster.items() if value}}],
+        "users": [{"name": "kube-apiserver", "user": {name: value for name, value in user.items() if value}}],
+        "contexts": [{"name": "webhook", "context": {"cluster": "webhook", "user": "kube-apiserver"}}],
+        "current-context": "webhook",
+    }
+    return dumped(config, sort_keys=False)
+
+
 def _cluster(server: Server) -> dict[str, str]:
     where = {"server": server.url, "certificate-authority-data": _encoded(server.ca)}
     if server.tls_name:

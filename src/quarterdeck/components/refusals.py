@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
-from quarterdeck.api.flags import DUAL_STACK, KMS, SCHEDULER
+from quarterdeck.api.flags import KMS, SCHEDULER, SERVICE_RANGES
 from quarterdeck.components.admission_plugins import PROTECTIVE, listed
 from quarterdeck.components.arguments import STRONG
 from quarterdeck.components.record import Flags, Rule
@@ -26,6 +26,7 @@ _EMULATION = dict.fromkeys(("emulated-version", "min-compatibility-version"), _W
 _SHARED_PORT = "two programs could listen on one port unnoticed"
 _SIGNER = "it cannot be combined with the plane's own signing key"
 _JWT = "it cannot be combined with the plane's authentication configuration"
+_AUTHORIZERS = "Node and RBAC always decide; spec.authorization.webhooks adds webhooks to them"
 _GONE = "no supported version of the program has it"
 _FOUNDING = "quarterdeck decides how a cluster is founded and joined"
 
@@ -34,9 +35,13 @@ APISERVER_FLAGS: Mapping[str, str] = {
     "emulation-forward-compatible": _WINDOWS,
     "admission-control": "it would turn off all admission plugins that it does not name",
     "anonymous-auth": "the authentication configuration decides what anonymous users can see",
-    "authorization-config": "it would replace the Node and RBAC authorizers",
+    "authorization-config": _AUTHORIZERS,
+    "authorization-mode": _AUTHORIZERS,
     "authorization-policy-file": "only the authorizer ABAC reads it, which is not in use",
-    "authorization-webhook-config-file": "only the authorizer Webhook reads it, which is not in use",
+    "authorization-webhook-cache-authorized-ttl": _AUTHORIZERS,
+    "authorization-webhook-cache-unauthorized-ttl": _AUTHORIZERS,
+    "authorization-webhook-config-file": _AUTHORIZERS,
+    "authorization-webhook-version": _AUTHORIZERS,
     "basic-auth-file": "passwords in a file never change and cannot be revoked",
     "cloud-config": f"{_GONE}: see spec.cloudControllerManager",
     "cloud-provider": f"{_GONE}: see spec.cloudControllerManager",
@@ -60,9 +65,9 @@ APISERVER_FLAGS: Mapping[str, str] = {
     "peer-advertise-port": _PER_REPLICA,
     "permit-address-sharing": _SHARED_PORT,
     "permit-port-sharing": _SHARED_PORT,
-    "secondary-service-cluster-ip-range": DUAL_STACK,
+    "secondary-service-cluster-ip-range": SERVICE_RANGES,
     "service-account-signing-endpoint": _SIGNER,
-    "service-cluster-ip-range": f"spec.serviceCidr sets it; {DUAL_STACK}",
+    "service-cluster-ip-range": SERVICE_RANGES,
     "storage-backend": "quarterdeck supports only etcd3",
     "tls-sni-cert-key": "it would serve the plane's name with another certificate",
     "token-auth-file": "tokens in a file never change and cannot be revoked without a restart",
@@ -218,8 +223,8 @@ _INSTEAD: Mapping[str, str] = {
     "tracing-config-file": "set spec.tracing",
 }
 _LEAVE_OUT = (
-    "leave it out; what every replica gets is in spec.audit.policyFile, spec.authentication, spec.admission,"
-    " spec.tracing and spec.cloudControllerManager.config"
+    "leave it out; what every replica gets is in spec.audit.policyFile, spec.authentication, spec.authorization,"
+    " spec.admission, spec.tracing, spec.scheduler and spec.cloudControllerManager.config"
 )
 
 
@@ -267,16 +272,16 @@ _RESERVED: tuple[tuple[_Network, str], ...] = tuple(
 )
 
 
-def service_range_problem(text: str, addresses: Iterable[str]) -> str:
+def service_range_problem(text: str, addresses: Iterable[str], *, first: bool) -> str:
     """Why Services of a plane whose machines have these ``addresses`` cannot have a range (an address with a prefix
-    length); "" if they can.
+    length); "" if they can. ``first``: the Service ``kubernetes`` has an address of it, and leads to the machines.
     """
     network = ip_network(text)
     for reserved, why in _RESERVED:
         if network.version == reserved.version and network.overlaps(reserved):
             return f"{text} overlaps {reserved}: {why}"
     machines = [ip_address(each) for each in addresses]
-    if machines and all(each.version != network.version for each in machines):
+    if first and machines and all(each.version != network.version for each in machines):
         return f"{text} is of IPv{network.version}, and the site's machines have IPv{machines[0].version} addresses"
     inside = next((each for each in machines if each in network), None)
     return f"{text} contains {inside}, the address of a machine of the site" if inside is not None else ""

@@ -95,6 +95,11 @@ def unit_name(plane: str, replica: str, component: Component) -> str:
     return f"{plane}-{replica}-{component}"
 
 
+def service_ranges(template: ReplicaTemplate) -> str:
+    """The value of ``--service-cluster-ip-range``: Services that name no family have addresses of the first range."""
+    return ",".join(filter(None, (template.service_cidr, template.secondary_service_cidr)))
+
+
 def service_ip(template: ReplicaTemplate) -> str:
     """The address of the Service ``kubernetes``: the first of the service CIDR."""
     return str(ipaddress.ip_network(template.service_cidr)[1])

@@ -94,6 +94,14 @@ def has_mixed_version_proxy(emulated: Minor) -> bool:
     return stage is not None and stage.on
 
 
+def reads_admission_manifests(emulated: Minor) -> bool:
+    """Whether an apiserver that behaves as that minor version reads admission policies and webhooks from files by
+    default: since 1.37 (KEP-5793).
+    """
+    stage = KUBERNETES_GATES["ManifestBasedAdmissionControlConfig"].at(emulated)
+    return stage is not None and stage.on
+
+
 def holds_migration_locks(kubernetes: str) -> bool:
     """Whether a kube-controller-manager can run controllers under a migration lock. Since 1.36 (and in 1.37.2 still) it
     ends as soon as it gets one: it creates their informers again, and the name of these is taken (kubernetes:

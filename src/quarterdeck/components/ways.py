@@ -5,20 +5,20 @@ from __future__ import annotations
 from itertools import product
 
 from quarterdeck.api.revision import ReplicaTemplate
-from quarterdeck.components import authorities, keys, upgrade_windows
+from quarterdeck.components import authorities, issuers, keys, upgrade_windows
 from quarterdeck.components.controller import sets
 from quarterdeck.errors import PreconditionFailed
 
 
 def apart(one: ReplicaTemplate, other: ReplicaTemplate) -> bool:
     """Whether replicas of these two revisions must not run at the same time."""
-    return any(each.apart(one, other) for each in (authorities, keys, upgrade_windows, sets))
+    return any(each.apart(one, other) for each in (authorities, keys, issuers, upgrade_windows, sets))
 
 
 def way(start: ReplicaTemplate, goal: ReplicaTemplate) -> tuple[ReplicaTemplate, ...]:
     """The fewest intermediate revisions, so that each two neighbours may run at the same time: empty where ``start``
-    and ``goal`` may themselves. First come other certificate authorities and keys, then other versions of Kubernetes,
-    then controller sets that migrate.
+    and ``goal`` may themselves. First come other certificate authorities, keys and issuers of tokens, then other
+    versions of Kubernetes, then controller sets that migrate.
 
     Raises PreconditionFailed if there is no such way: the versions are more than one minor version apart.
     """
@@ -31,6 +31,7 @@ def way(start: ReplicaTemplate, goal: ReplicaTemplate) -> tuple[ReplicaTemplate,
         trusted,
         *keys.stops(trusted, goal),
         keyed,
+        *issuers.stops(keyed, goal),
         *upgrade_windows.stops(keyed, with_sets),
         with_sets,
         *sets.stops(start, goal),

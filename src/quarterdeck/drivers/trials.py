@@ -281,7 +281,7 @@ class _Trial:
             each.mkdir(mode=0o700, exist_ok=True)
         for file in unit.files:
             path = Path(file.path)
-            path.parent.mkdir(mode=0o700, exist_ok=True)
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             path.touch(mode=0o600)
             path.write_bytes(file.content)
         return unit

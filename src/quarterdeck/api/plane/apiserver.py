@@ -1,4 +1,4 @@
-"""Settings of the apiservers besides flags: the configuration of admission plugins, and tracing."""
+"""Settings of the apiservers besides flags: the configuration of admission plugins, the audit log, and tracing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from pydantic import AfterValidator, Field, JsonValue, model_validator
 
 from quarterdeck.api.base import Model
 from quarterdeck.api.names import host, shortened
+from quarterdeck.api.plane.manifests import Manifest, manifest_problems
 from quarterdeck.api.schema import InSchema, refuse, refuse_if_any
+from quarterdeck.api.values import AbsolutePath
 
 #: The plugins that accept a configuration, with its group and kind ("": it has neither).
 CONFIGURED: Mapping[str, tuple[str, str]] = {
@@ -71,10 +73,18 @@ class AdmissionPlugin(Model):
 
 
 class Admission(Model):
-    """Configuration of admission plugins."""
+    """Configuration of admission plugins, and what they enforce from the first request on."""
 
     #: The plugins. A plugin here replaces quarterdeck's own configuration of it.
     plugins: tuple[AdmissionPlugin, ...] = ()
+    #: Policies with their bindings, and webhooks, as objects of `admissionregistration.k8s.io/v1`. Apiservers read them
+    #: from files, and nobody can change them by the API. It needs Kubernetes 1.37.
+    manifests: tuple[Manifest, ...] | None = None
+
+    @model_validator(mode="after")
+    def _manifests_can_be_read(self) -> Admission:
+        refuse_if_any([(f"manifests{path}", problem) for path, problem in manifest_problems(self.manifests or ())])
+        return self
 
     @model_validator(mode="after")
     def _plugins_are_distinct(self) -> Admission:
@@ -87,6 +97,19 @@ class Admission(Model):
             ]
         )
         return self
+
+
+class Audit(Model):
+    """The audit log of the apiservers."""
+
+    #: The audit policy, a file on this host. It is read when the plane is created, and each time it is applied.
+    policy_file: AbsolutePath
+    #: Days after which old log files are deleted.
+    max_age_days: Annotated[int, Field(ge=1)] = 30
+    #: The number of old log files to keep.
+    max_backups: Annotated[int, Field(ge=1)] = 10
+    #: The size at which a new log file is started.
+    max_size_megabytes: Annotated[int, Field(ge=1)] = 100
 
 
 class Tracing(Model):

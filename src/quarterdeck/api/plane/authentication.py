@@ -57,8 +57,6 @@ def _bodies(text: str) -> Iterator[bytes]:
 
 #: Upstream's limit.
 ISSUERS_MAX = 64
-#: The issuer of the plane's own service accounts.
-OWN_ISSUER = "https://kubernetes.default.svc.cluster.local"
 _RESERVED = ("k8s.io", "kubernetes.io")
 
 
@@ -107,8 +105,6 @@ class Issuer(Model):
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> Issuer:
         problems: list[tuple[str, str]] = []
-        if self.url == OWN_ISSUER:
-            problems.append(("url", f"{self.url} is the issuer of the plane's own service accounts"))
         if self.discovery_url is not None and self.discovery_url.rstrip("/") == self.url.rstrip("/"):
             problems.append(("discoveryURL", "is the same as url; omit it"))
         if len(set(self.audiences)) < len(self.audiences):

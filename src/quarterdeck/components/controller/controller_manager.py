@@ -21,7 +21,7 @@ from quarterdeck.components.controller.common import (
 from quarterdeck.components.credentials import asking, in_use, serving
 from quarterdeck.components.record import ComponentSpec, Flags, Port, Stopping
 from quarterdeck.components.refusals import CONTROLLER_MANAGER_FLAGS, CONTROLLER_MANAGER_VALUES
-from quarterdeck.components.settings import Inputs
+from quarterdeck.components.settings import Inputs, service_ranges
 from quarterdeck.components.upgrade_windows import emulation_flags
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName
@@ -52,7 +52,7 @@ def controller_manager_unit(inputs: Inputs, flags: Mapping[str, str]) -> UnitSpe
     owned = {
         **shared_flags(inputs, folder, port=PortName.CONTROLLER_MANAGER, client=_CLIENT, serving=_SERVING),
         **_signing(inputs, folder),
-        "service-cluster-ip-range": template.service_cidr,
+        "service-cluster-ip-range": service_ranges(template),
         "use-service-account-credentials": boolean(True),
         **emulation_flags(component, template),
         **set_flags(template, ControllerProgram.KUBE, folder),
@@ -110,6 +110,7 @@ CONTROLLER_MANAGER = ComponentSpec(
     made_from=(
         "kubernetesVersion",
         "upgradeWindow",
+        "secondaryServiceCidr",
         "extraArgs.kubeControllerManager",
         "cloudControllerManager",
         "controllerSets",

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from quarterdeck.api.controlplane import ControlPlaneSpec
+from quarterdeck.api.plane.scheduler import Scheduler
 from quarterdeck.api.revision import ReplicaTemplate
-from quarterdeck.components.arguments import Arguments, Folder
+from quarterdeck.components.arguments import Arguments, Folder, boolean
 from quarterdeck.components.controller.common import controller_unit, shared_defaults, shared_flags
 from quarterdeck.components.credentials import asking, serving
 from quarterdeck.components.record import ComponentSpec, Flags, Port
@@ -16,6 +17,7 @@ from quarterdeck.components.upgrade_windows import emulation_flags
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName
 from quarterdeck.model.units import UnitSpec
+from quarterdeck.yaml_text import dumped
 
 #: Its lease, in kube-system.
 LEASE = "kube-scheduler"
@@ -32,7 +34,25 @@ def scheduler_unit(inputs: Inputs, flags: Mapping[str, str]) -> UnitSpec:
         **emulation_flags(Component.SCHEDULER, inputs.template),
     }
     arguments = Arguments(owned=owned, defaults=shared_defaults())
+    if inputs.template.scheduler is not None:
+        arguments = _configured(arguments, inputs.template.scheduler, folder)
     return controller_unit(inputs, Component.SCHEDULER, arguments, flags, folder)
+
+
+def _configured(arguments: Arguments, scheduler: Scheduler, folder: Folder) -> Arguments:
+    """The flags of a scheduler with a configuration. Flags that it ignores beside one are fields there; those of the
+    election count for both (kubernetes: cmd/kube-scheduler/app/options, ApplyTo).
+    """
+    owned, defaults = dict(arguments.owned), dict(arguments.defaults)
+    configuration: dict[str, object] = dict(scheduler.configuration)
+    connection = configuration.get("clientConnection")
+    configuration["clientConnection"] = {
+        **(connection if isinstance(connection, dict) else {}),
+        "kubeconfig": owned.pop("kubeconfig"),
+    }
+    configuration.setdefault("enableProfiling", defaults.pop("profiling") == boolean(True))
+    owned["config"] = folder.file("scheduler.yaml", dumped(configuration))
+    return Arguments(owned=owned, defaults=defaults)
 
 
 def _given(declared: ReplicaTemplate | ControlPlaneSpec) -> Mapping[str, str]:
@@ -45,7 +65,7 @@ SCHEDULER = ComponentSpec(
     build=scheduler_unit,
     ports=(Port(name=PortName.SCHEDULER, number=10259),),
     certificates=(_SERVING, _CLIENT),
-    made_from=("kubernetesVersion", "upgradeWindow", "extraArgs.kubeScheduler"),
+    made_from=("kubernetesVersion", "upgradeWindow", "scheduler", "extraArgs.kubeScheduler"),
     flags=Flags(
         of=Component.SCHEDULER,
         path="spec.extraArgs.kubeScheduler",

@@ -10,8 +10,10 @@ from quarterdeck.api.plane.endpoint import EndpointMode
 from quarterdeck.api.plane.memory import memory_from_status
 from quarterdeck.api.site import AddressSpace, LocalSpec, Site, SshSpec
 from quarterdeck.components import authorities, keys
+from quarterdeck.components.admission_manifests import manifests_problem
 from quarterdeck.components.admission_plugins import pod_security_problems
 from quarterdeck.components.catalogue import CATALOGUE, flags_of
+from quarterdeck.components.issuers import dropped
 from quarterdeck.components.refusals import refuse_dangerous, refuse_host_files, service_range_problem
 from quarterdeck.components.replica import check_extra_args, program_version
 from quarterdeck.components.version_rules import flaws, illegal_flags
@@ -40,6 +42,12 @@ def findings_of_versions(wanted: ControlPlane) -> tuple[Finding, ...]:
     return tuple(Finding("versions", Verdict.WARN, each) for each in flaws(wanted.spec))
 
 
+def findings_of_issuers(current: ControlPlane, wanted: ControlPlane) -> tuple[Finding, ...]:
+    """A warning about tokens of service accounts that a change makes invalid."""
+    words = dropped(current.spec, wanted.spec)
+    return (Finding("service accounts", Verdict.WARN, words),) if words else ()
+
+
 async def admit(engine: Engine, wanted: ControlPlane, *, current: ControlPlane | None = None) -> None:
     """Refuse an impossible plane before anything is stored. Its programs are downloaded here too.
 
@@ -55,8 +63,8 @@ async def admit(engine: Engine, wanted: ControlPlane, *, current: ControlPlane |
     _can_be_rendered(wanted, site, current)
     admit_cloud(wanted, engine.home.sites.open(site), current)
     await admit_controllers(wanted, current)
+    await _services_have_addresses(engine, wanted, site, current)
     if current is None:
-        await _services_have_addresses(engine, wanted, site)
         await _address_is_led(engine, wanted, site)
         await _has_machines(engine, wanted, site)
         _is_served(wanted, site)
@@ -103,7 +111,12 @@ def _versions_know_the_flags(wanted: ControlPlane, current: ControlPlane | None)
 
 
 def _plugins_are_right(wanted: ControlPlane, current: ControlPlane | None) -> None:
-    """Raises InvalidInput for a changed configuration of PodSecurity that no apiserver accepts."""
+    """Raises InvalidInput for a changed configuration of PodSecurity that no apiserver accepts, and for manifests that
+    its version does not read.
+    """
+    if why := manifests_problem(wanted.spec):
+        doing = f"configuring the admission of plane {wanted.name}"
+        raise InvalidInput(doing, why, "upgrade to 1.37 first, or remove them")
     kept = current.spec.admission.plugins if current is not None and current.spec.admission is not None else ()
     for number, plugin in enumerate(wanted.spec.admission.plugins if wanted.spec.admission is not None else ()):
         if plugin.name == "PodSecurity" and plugin not in kept:
@@ -113,15 +126,21 @@ def _plugins_are_right(wanted: ControlPlane, current: ControlPlane | None) -> No
                 raise InvalidInput(f"configuring the admission of plane {wanted.name}", "; ".join(problems))
 
 
-async def _services_have_addresses(engine: Engine, wanted: ControlPlane, site: Site) -> None:
-    """Raises InvalidInput for a range of service addresses that nodes cannot route, or that contains machines."""
-    machines = await engine.home.sites.open(site).machines()
-    if why := service_range_problem(wanted.spec.service_cidr, [each.address for each in machines if each.address]):
-        raise InvalidInput(
-            f"giving Services of plane {wanted.name} addresses",
-            f"spec.serviceCidr: {why}",
-            "choose a private range that nothing else uses, such as 10.96.0.0/16",
-        )
+async def _services_have_addresses(
+    engine: Engine, wanted: ControlPlane, site: Site, current: ControlPlane | None
+) -> None:
+    """Raises InvalidInput for a new range of service addresses that nodes cannot route, or that contains machines."""
+    known = current.spec.service_cidrs if current is not None else ()
+    if all(each in known for each in wanted.spec.service_cidrs):
+        return
+    addresses = [each.address for each in await engine.home.sites.open(site).machines() if each.address]
+    for number, each in enumerate(wanted.spec.service_cidrs):
+        if each not in known and (why := service_range_problem(each, addresses, first=number == 0)):
+            raise InvalidInput(
+                f"giving Services of plane {wanted.name} addresses",
+                f"spec.serviceCidrs[{number}]: {why}",
+                "choose a private range that nothing else uses, such as 10.96.0.0/16 or fd00:10:96::/112",
+            )
 
 
 async def _can_start(engine: Engine, wanted: ControlPlane, current: ControlPlane | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from quarterdeck.api.controlplane import REPLICA_COUNTS, ControlPlane, replica_count
 from quarterdeck.api.operation import OperationType
 from quarterdeck.engine import status
+from quarterdeck.engine.preflight.admission import findings_of_issuers
 from quarterdeck.engine.preflight.preview import forecast, preview
 from quarterdeck.engine.preflight.reach import require_in_reach
 from quarterdeck.engine.preflight.requests import Abort, Examined, Migrate
@@ -93,7 +94,14 @@ async def examined_abort(store: Store, request: Abort) -> Examined:
         raise Conflict(f"aborting on plane {name}", seen, f"finish it with 'wait {name}'; {later}")
     wanted = operations.back(plane, running.spec.from_)
     needed = running.spec.type is not OperationType.ABORT
-    return Examined(kind=OperationType.ABORT, wanted=wanted, current=plane, under_way=running, needed=needed)
+    return Examined(
+        kind=OperationType.ABORT,
+        wanted=wanted,
+        current=plane,
+        findings=findings_of_issuers(plane, wanted),
+        under_way=running,
+        needed=needed,
+    )
 
 
 async def foreseen(engine: Engine, name: str, to: str | None, replicas: int | None) -> DryRun:

@@ -35,7 +35,7 @@ def kept_for_nodes(plane: Plane) -> Content | None:
             server=url(resource.host, endpoint_port(resource)),
             ca=plane.secrets.kubernetes_ca.bundle,
             kubernetes=spec.kubernetes_version,
-            service_cidr=spec.service_cidr,
+            service_cidrs=spec.service_cidrs,
             cluster_domain=CLUSTER_DOMAIN,
             kubelet=json.dumps(spec.nodes.kubelet_configuration, sort_keys=True),
             beside=_beside(plane),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from quarterdeck.api.controlplane import Audit, ControlPlane
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.plane.apiserver import Audit
 from quarterdeck.api.plane.endpoint import EndpointMode
 from quarterdeck.api.plane.etcd import ETCD_ELECTION, ETCD_HEARTBEAT
 from quarterdeck.api.plane.keys import KeyPurpose
@@ -23,6 +24,7 @@ from quarterdeck.components.authorities import with_uses
 from quarterdeck.components.controller.sets import at_rest
 from quarterdeck.components.credentials import uses
 from quarterdeck.components.etcd import CATCHUP_ENTRIES
+from quarterdeck.components.issuers import written_issuers
 from quarterdeck.components.keys import written
 from quarterdeck.components.template import Revisions
 from quarterdeck.components.upgrade_windows import window_of, written_window
@@ -180,14 +182,18 @@ def template_of(plane: ControlPlane, site: Site, audit: AuditTemplate) -> Replic
             events=events if etcd.events.separate else None,
             snapshot_catchup_entries=CATCHUP_ENTRIES if spec.standby is not None else None,
         ),
-        service_cidr=spec.service_cidr,
+        service_cidr=spec.service_cidrs[0],
+        secondary_service_cidr=spec.service_cidrs[1] if len(spec.service_cidrs) > 1 else None,
         endpoint_name="" if spec.endpoint.mode is EndpointMode.ADDRESS else plane.host,
         encryption=spec.encryption,
         audit=audit,
         extra_args=spec.extra_args,
         authentication=spec.authentication if spec.authentication and spec.authentication.jwt else None,
-        admission=spec.admission if spec.admission and spec.admission.plugins else None,
+        service_account_issuers=written_issuers(spec),
+        authorization=spec.authorization if spec.authorization and spec.authorization.webhooks else None,
+        admission=spec.admission if spec.admission and (spec.admission.plugins or spec.admission.manifests) else None,
         tracing=spec.tracing,
+        scheduler=spec.scheduler,
         cloud_controller_manager=spec.cloud_controller_manager,
         upgrade_window=written_window(window_of(spec)),
         controller_sets=at_rest(spec.controller_sets, spec.kubernetes_version) or None,
