@@ -36,6 +36,10 @@ EQUIVALENT: dict[str, str] = {
     # --- stage ------------------------------------------------------------------------------------------------------
     "stage.stage: 0 => -1": _ONE_SITE,
     "stage.stage: 0 => -1 (number 2)": _ONE_SITE,
+    # --- survival ---------------------------------------------------------------------------------------------------
+    "survival._held_edges: seen.held - {APISERVERS} => seen.held": (
+        "the name itself stands at no place, so that nothing is lost with what would be its edge"
+    ),
     # --- rollout ----------------------------------------------------------------------------------------------------
     "rollout.on_trial: 0 => -1": _ONE_SITE,
     # --- rule_table -------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from functools import cache
 
 from model.stories import steps_until_done, until, with_fact, with_member
 from model.worlds import FORMER, NEW, changing, empty, settled
+from support.golden import Golden
 
 from quarterdeck.model.components import Component, ReplicaChange
 from quarterdeck.model.endpoints import APISERVERS
@@ -90,6 +91,25 @@ def test_the_loss_of_a_machine_is_survived_by_a_name_that_leads_to_others_and_th
     assert (found["machine"], found["edge"]) == (Survivability.YES, Survivability.YES)
     alone = settled(empty("east", 1, direct=True))
     assert {str(each.failure): each.answer for each in survivals(view(observe(alone)))}["machine"] is Survivability.NO
+
+
+def test_after_the_name_has_left_the_apiservers_only_the_load_balancer_counts() -> None:
+    """Clients may still hold addresses of apiservers: each is one to which the load balancer leads as well."""
+    back = replace(settled(empty("east", 3, direct=True)), direct=False)
+    world = observe(until(back, lambda now, _: now.memory.served_site == "east"))
+    assert APISERVERS in view(world).held
+    assert not world.apiservers.running
+    found = {str(each.failure): each.answer for each in survivals(view(world))}
+    assert found["machine"] is Survivability.YES
+
+
+def test_a_name_that_leads_to_one_apiserver_of_three_does_not_survive_its_machine(golden: Golden) -> None:
+    world = observe(serves())
+    only = frozenset({"east-1"})
+    world = replace(world, apiservers=replace(world.apiservers, backends=only, healthy=only))
+    found = {str(each.failure): each for each in survivals(view(world))}
+    assert found["machine"].answer is Survivability.NO
+    golden(found["machine"].why)
 
 
 # --- who may go -----------------------------------------------------------------------------------------------------
