@@ -34,8 +34,6 @@ EQUIVALENT: dict[str, str] = {
         "where nothing is quiet there is no complaint: it saves time"
     ),
     # --- stage ------------------------------------------------------------------------------------------------------
-    "stage.stage: 0 => -1": _ONE_SITE,
-    "stage.stage: 0 => -1 (number 2)": _ONE_SITE,
     # --- survival ---------------------------------------------------------------------------------------------------
     "survival._held_edges: seen.held - {APISERVERS} => seen.held": (
         "the name itself stands at no place, so that nothing is lost with what would be its edge"

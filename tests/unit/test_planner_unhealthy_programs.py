@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from model.faulty_truth import FaultyTruth
+from model.observations import dead, placed, seen, voters_at
 from model.stories import (
     HEALING_STEPS,
     Stop,
@@ -17,7 +20,10 @@ from model.stories import (
     steps_until,
     until,
     why_not,
+    with_balancers,
+    with_fact,
     with_member,
+    with_membership,
     with_memory,
 )
 from model.worlds import FORMER, NEW, changing, empty, settled
@@ -27,11 +33,13 @@ from quarterdeck.model.bounds import HealingBounds
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component, ReplicaChange
 from quarterdeck.model.leadership import Leadership, Obstacle
+from quarterdeck.model.membership import Health
 from quarterdeck.model.memory import Condemned
 from quarterdeck.model.steps.healing import Condemn
 from quarterdeck.model.steps.members import AddLearner
-from quarterdeck.model.steps.units import AdoptRevision, ReviveUnit, StartUnit
-from quarterdeck.model.units import UnitState
+from quarterdeck.model.steps.plan import Plan
+from quarterdeck.model.steps.units import AdoptRevision, ReviveUnit, StartUnit, StopUnit
+from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Failing, World
 from quarterdeck.planner.machines import machine_for
 from quarterdeck.planner.planner import plan
@@ -382,6 +390,111 @@ def test_a_program_that_cannot_be_started_again_and_again_has_its_replica_exchan
     assert isinstance(step, Condemn)
     assert (step.replica, step.program) == ("east-2", Component.APISERVER)
     assert unhealthy(view(replace(world, failing=()))) == (), "a mere start is none"
+
+
+def blamed(world: World) -> list[str]:
+    return [f"{component} of {record.name}" for record, component in unhealthy(view(world))]
+
+
+def hindered() -> dict[str, tuple[Component, Callable[[World], World]]]:
+    """What may be the reason why a program of east-2 hangs, or why it is not seen to work."""
+    apiserver, scheduler, name = Component.APISERVER, Component.SCHEDULER, "east-2"
+
+    def seen(who: str, **facts: Any) -> Callable[[World], World]:
+        return lambda world: with_member(world, who, lambda member: replace(member, **facts))
+
+    def observed(**facts: Any) -> Callable[[World], World]:
+        return lambda world: with_fact(world, name, lambda fact: replace(fact, **facts))
+
+    def raised(world: World) -> World:
+        return with_membership(world, alarms=("memberID:1 alarm:NOSPACE ",))
+
+    return {
+        "its member only listens": (apiserver, seen(name, learner=True)),
+        "its member is far behind": (apiserver, seen(name, lag=10**6)),
+        "its member is not well": (apiserver, seen(name, health=Health.SUSPECT)),
+        "its apiserver is not ready": (scheduler, observed(ready=False)),
+        "the member of its apiserver is not well": (scheduler, seen(name, health=Health.SUSPECT)),
+        "its machine does not answer": (scheduler, observed(machine=MachineState.UNREACHABLE)),
+        "etcd has raised an alarm": (scheduler, raised),
+        "there is no quorum": (
+            scheduler,
+            lambda world: seen("east-1", health=Health.DOWN)(seen("east-3", health=Health.DOWN)(world)),
+        ),
+        "the plane is still founded": (scheduler, lambda world: with_memory(world, created=False)),
+    }
+
+
+@pytest.mark.parametrize("why", hindered())
+def test_no_program_is_blamed_while_the_cause_may_be_another_one(why: str) -> None:
+    component, change = hindered()[why]
+    world = observe(hung(plane(), component, "east-2"))
+    world = with_balancers(world, replace(world.balancer("east"), healthy=frozenset({"east-1", "east-3"})))
+    assert blamed(world) == [f"{component} of east-2"]
+    assert blamed(change(world)) == []
+
+
+def on_trial(component: Component, replicas: int = 1) -> World:
+    """So many replicas run another revision, which changes a program. It hangs on the first of them, and worked."""
+    truth = changing(3, 3, ReplicaChange(restart=frozenset({component})), apart=frozenset({FORMER, NEW}))
+    truth = replace(truth, settings=replace(truth.settings, healing=HEALING))
+
+    def rests(truth: FaultyTruth, now: Plan) -> bool:
+        changed = [each.name for each in truth.memory.replicas if each.revision == NEW]
+        return len(changed) == replicas and any(isinstance(each, StopUnit) for each in now.now)
+
+    world = observe(hung(until(truth, rests), component, "east-2"))
+    assert view(world).resting is None
+    return world
+
+
+def test_a_program_of_a_revision_that_is_on_trial_is_the_rollouts_until_it_works_elsewhere() -> None:
+    assert blamed(on_trial(Component.SCHEDULER)) == []
+    assert blamed(on_trial(Component.SCHEDULER, 2)) == ["kube-scheduler of east-2"]
+
+
+def test_no_revision_is_on_trial_for_a_member_that_lags_or_for_one_of_the_events_etcd() -> None:
+    def seen(world: World, cluster: Cluster, **facts: Any) -> World:
+        return with_member(world, "east-2", lambda member: replace(member, **facts), cluster)
+
+    world = seen(on_trial(Component.EVENTS_ETCD), Cluster.EVENTS, health=Health.DOWN)
+    assert blamed(world) == ["etcd-events of east-2"]
+    world = on_trial(Component.ETCD)
+    assert blamed(seen(world, Cluster.MAIN, health=Health.DOWN)) == []
+    assert blamed(seen(world, Cluster.MAIN, health=Health.HEALTHY, lagging=True, lag=5_000)) == ["etcd of east-2"]
+
+
+# --- when a replica is exchanged for it -----------------------------------------------------------------------------
+
+
+def revived(world: World) -> World:
+    """The scheduler of east-2 hangs again, and was restarted lately."""
+    scheduler, name = Component.SCHEDULER, "kube-scheduler of east-2"
+    world = with_memory(world, unhealthy=((name, world.now - 99.0),), revived=((name, world.now),))
+    world = replace(world, settings=replace(world.settings, healing=HEALING))
+    return with_fact(world, "east-2", lambda fact: replace(fact, silent={scheduler}, hung={scheduler}))
+
+
+def others() -> dict[str, World]:
+    """Other replicas of the plane that are not where they are to be."""
+    three = voters_at("east", 3)
+    at_east = seen(*three, to="east", count=3)
+    return {
+        "one is missing": seen(*three, to="east", count=4),
+        "one is to be replaced": replace(at_east, condemned=("east-3",)),
+        "one only listens": seen(*three[:2], replace(three[2], learner=True), to="east", count=3),
+        "one has not joined": seen(*three[:2], placed("east-3"), to="east", count=3),
+        "none of them has the quorum": seen(*three, *voters_at("west", 5, first=4), to="east", count=3),
+        "the plane goes back": seen(*three, dead("west-4"), to="west", count=3),
+    }
+
+
+@pytest.mark.parametrize("why", others())
+def test_no_replica_is_exchanged_for_a_program_before_the_others_are_in_place(why: str, golden: Golden) -> None:
+    assert kind(planned(revived(observe(plane())), *HEALING_STEPS).steps[0]) == "Condemn"
+    world = revived(others()[why])
+    assert not planned(world, Condemn).steps
+    golden(dict(held_back(view(world)))["kube-scheduler of east-2"])
 
 
 def test_nothing_is_restarted_while_another_replica_is_out_by_our_own_doing() -> None:

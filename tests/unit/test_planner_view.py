@@ -310,7 +310,7 @@ def test_where_none_of_two_other_sites_holds_the_quorum_the_stronger_one_is_to(
 
 # --- what is lent ---------------------------------------------------------------------------------------------------
 
-LENT = lent(wanted("west", 1)[0])
+LENT = lent("west")
 BEGUN = Seen("west-2")
 
 

@@ -41,13 +41,13 @@ def stage(world: World, at: str | None, lost: frozenset[str], old: frozenset[str
     """What is wanted now, with ``revision``. ``at``: the quorum site; ``lost``: replicas that can never be used again;
     ``old``: replicas that must be replaced.
     """
-    goal = world.slots[0].site
+    goal = world.goal
     if world.membership is not None:
         back = _retreat(world, goal, at)
         if back is not None:
             return Stage(heading=back, wanted=_members_at(world, back, lost))
     lends = _lends(world, at, goal) or _lends_for_events(world, goal)
-    extra = (lent(world.slots[0]),) if lends else ()
+    extra = (lent(goal),) if lends else ()
     return _filled(world, (*world.slots, *extra), at, lost, old, revision)
 
 
@@ -55,7 +55,7 @@ def _filled(
     world: World, slots: tuple[Slot, ...], at: str | None, lost: frozenset[str], old: frozenset[str], revision: str
 ) -> Stage:
     """Slots are filled by replicas that fit; others of the site fill the remaining ones as substitutes."""
-    goal = slots[0].site
+    goal = world.goal
     order = {record.name: index for index, record in enumerate(world.memory.replicas)}
 
     def cost(record: Replica) -> tuple[int, ...]:
