@@ -38,6 +38,10 @@ EQUIVALENT: dict[str, str] = {
     "survival._held_edges: seen.held - {APISERVERS} => seen.held": (
         "the name itself stands at no place, so that nothing is lost with what would be its edge"
     ),
+    # --- unhealthy_programs -----------------------------------------------------------------------------------------
+    "unhealthy_programs.joins: member is not None and member.learner => member.learner": (
+        "it is asked of a program that lags, and only a member does"
+    ),
     # --- rollout ----------------------------------------------------------------------------------------------------
     "rollout.on_trial: 0 => -1": _ONE_SITE,
     # --- rule_table -------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from model.faulty_truth import FaultyTruth
-from model.observations import dead, placed, seen, voters_at
+from model.observations import Seen, dead, placed, seen, voters_at
 from model.stories import (
     HEALING_STEPS,
     Stop,
@@ -25,10 +25,12 @@ from model.stories import (
     with_member,
     with_membership,
     with_memory,
+    with_unit,
 )
 from model.worlds import FORMER, NEW, changing, empty, settled
 from support.golden import Golden
 
+from quarterdeck.model.balancers import BalancerFact
 from quarterdeck.model.bounds import HealingBounds
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component, ReplicaChange
@@ -293,6 +295,8 @@ def test_what_a_load_balancer_finds_well_is_only_not_seen_by_us() -> None:
     world = observe(hung(plane(), Component.APISERVER, "east-2"))
     balancers = tuple(replace(each, healthy=each.healthy | {"east-2"}) for each in world.balancers)
     assert unhealthy(view(replace(world, balancers=balancers))) == ()
+    north = BalancerFact(site="north", running=True, backends=frozenset({"east-2"}))
+    assert unhealthy(view(replace(world, balancers=(*balancers, north)))) == (), "one of them is enough"
     blind = tuple(replace(each, healthy=each.healthy - {"east-2"}) for each in world.balancers)
     assert [component for _, component in unhealthy(view(replace(world, balancers=blind)))] == [Component.APISERVER]
 
@@ -390,6 +394,11 @@ def test_a_program_that_cannot_be_started_again_and_again_has_its_replica_exchan
     assert isinstance(step, Condemn)
     assert (step.replica, step.program) == ("east-2", Component.APISERVER)
     assert unhealthy(view(replace(world, failing=()))) == (), "a mere start is none"
+    stop = StopUnit(site="east", why="", replica="east-2", component=Component.APISERVER)
+    start = StartUnit(site="east", why="", replica="east-2", component=Component.SCHEDULER)
+    for step in (stop, start):
+        other = replace(world, failing=(Failing(step=step, error="the disk is full"),))
+        assert unhealthy(view(other)) == (), "another step fails"
 
 
 def blamed(world: World) -> list[str]:
@@ -464,6 +473,44 @@ def test_no_revision_is_on_trial_for_a_member_that_lags_or_for_one_of_the_events
     assert blamed(seen(world, Cluster.MAIN, health=Health.HEALTHY, lagging=True, lag=5_000)) == ["etcd of east-2"]
 
 
+def etcd_of_third(
+    *, started: bool, member: bool = True, has_data: bool | None = True, at: UnitState = UnitState.RUNNING
+) -> World:
+    """The etcd of east-3 is down: it hangs, or exits repeatedly (``at`` is FAILED)."""
+    hangs = at is UnitState.RUNNING
+    third = Seen("east-3", member=member, health=Health.DOWN, lag=None, etcd=at, started=started, has_data=has_data)
+    world = seen(*voters_at("east", 2), replace(third, listed=member, ready=False), to="east", count=3)
+    etcd = frozenset({Component.ETCD})
+    facts = {"silent": etcd, "hung": etcd} if hangs else {"crash_looping": etcd}
+    return with_fact(world, "east-3", lambda fact: replace(fact, **facts))
+
+
+def test_a_member_is_blamed_once_it_has_begun_and_as_long_as_its_data_is_there() -> None:
+    down = ["etcd of east-3"]
+    assert blamed(etcd_of_third(started=True)) == down
+    assert blamed(etcd_of_third(started=True, at=UnitState.FAILED)) == down
+    assert blamed(etcd_of_third(started=True, has_data=None)) == [], "its volume may be away"
+    assert blamed(etcd_of_third(started=False, has_data=None)) == down, "it hung before it ever answered"
+    assert blamed(etcd_of_third(started=False, at=UnitState.FAILED)) == [], "it is about to start"
+    assert blamed(etcd_of_third(started=False, member=False)) == [], "it is no member yet"
+
+
+def test_what_has_exited_since_it_was_seen_to_hang_is_started_and_not_blamed() -> None:
+    world = observe(hung(plane(), Component.SCHEDULER, "east-2"))
+    assert blamed(with_unit(world, "east-2", Component.SCHEDULER, UnitState.FAILED)) == []
+
+
+def test_who_has_no_program_is_not_blamed_for_what_is_left_of_it() -> None:
+    cloud = Component.CLOUD_CONTROLLER_MANAGER
+    world = with_unit(observe(plane()), "east-2", cloud, UnitState.RUNNING)
+    assert blamed(with_fact(world, "east-2", lambda fact: replace(fact, silent={cloud}, hung={cloud}))) == []
+
+
+def test_no_member_of_the_events_etcd_is_blamed_while_nobody_knows_who_is_one() -> None:
+    world = observe(hung(apart(), Component.EVENTS_ETCD, "east-2"))
+    assert blamed(replace(world, events_membership=None)) == []
+
+
 # --- when a replica is exchanged for it -----------------------------------------------------------------------------
 
 
@@ -475,13 +522,58 @@ def revived(world: World) -> World:
     return with_fact(world, "east-2", lambda fact: replace(fact, silent={scheduler}, hung={scheduler}))
 
 
+def test_one_that_exits_repeatedly_is_restarted_although_it_runs_at_the_moment() -> None:
+    world = with_memory(revived(observe(plane())), revived=())
+    scheduler = frozenset({Component.SCHEDULER})
+    starts = with_fact(world, "east-2", lambda fact: replace(fact, silent=scheduler, hung=frozenset()))
+    assert not planned(starts, *HEALING_STEPS).steps, "it may be starting"
+    ends = with_fact(starts, "east-2", lambda fact: replace(fact, crash_looping=scheduler))
+    assert [kind(step) for step in planned(ends, *HEALING_STEPS).steps] == ["ReviveUnit"]
+
+
+def of_others(**facts: Any) -> World:
+    """The same of no other replica."""
+    world = revived(observe(plane()))
+    for name in ("east-1", "east-3"):
+        world = with_fact(world, name, lambda fact: replace(fact, **facts))
+    return world
+
+
+def lagging(world: World) -> World:
+    """The member of east-2 lags, and was restarted lately."""
+    etcd = "etcd of east-2"
+    world = with_memory(world, unhealthy=((etcd, world.now - 999.0),), revived=((etcd, world.now),))
+    world = replace(world, settings=replace(world.settings, healing=HEALING))
+    return with_member(world, "east-2", lambda it: replace(it, health=Health.HEALTHY, lagging=True, lag=5_000))
+
+
+FOUR = voters_at("east", 4)
+
+
+@pytest.mark.parametrize(
+    ("world", "shown"),
+    [
+        pytest.param(revived(observe(plane())), True, id="it works elsewhere"),
+        pytest.param(of_others(ready=False), False, id="it has no apiserver there"),
+        pytest.param(of_others(silent={Component.SCHEDULER}), False, id="it hangs there as well"),
+        pytest.param(lagging(seen(placed("east-1"), *FOUR[1:], to="east", count=4)), True, id="others vote"),
+        pytest.param(lagging(on_trial(Component.ETCD)), False, id="others run another revision"),
+    ],
+)
+def test_a_replica_is_exchanged_only_if_another_one_shows_that_the_cause_is_its_machine(
+    world: World, shown: bool
+) -> None:
+    ((_, why),) = held_back(view(world)) or ((None, ""),)
+    assert ("no other replica shows" not in why) is shown
+
+
 def others() -> dict[str, World]:
     """Other replicas of the plane that are not where they are to be."""
     three = voters_at("east", 3)
     at_east = seen(*three, to="east", count=3)
     return {
         "one is missing": seen(*three, to="east", count=4),
-        "one is to be replaced": replace(at_east, condemned=("east-3",)),
+        "one is to be replaced": replace(at_east, condemned=("east-3",), machines=()),
         "one only listens": seen(*three[:2], replace(three[2], learner=True), to="east", count=3),
         "one has not joined": seen(*three[:2], placed("east-3"), to="east", count=3),
         "none of them has the quorum": seen(*three, *voters_at("west", 5, first=4), to="east", count=3),

@@ -146,8 +146,9 @@ def _is_well_as_a_member(view: View, record: Replica, component: Component) -> b
     state. (A joining member does not answer before it has copied, and is unreachable until then.)
     """
     member = view.world.member(record.name, CLUSTER[component])
-    if member is None or member.lagging:
-        return member is None
+    assert member is not None, "only a member is due"
+    if member.lagging:
+        return False
     if member.lagging is False or (member.health is Health.UNREACHABLE and not member.learner):
         return member.health is not Health.DOWN
     return member.health is Health.HEALTHY and has_the_data(view.world, member)
@@ -196,6 +197,6 @@ def runs_well_elsewhere(view: View, record: Replica, component: Component) -> bo
 
 def _surely_well(view: View, record: Replica, component: Component) -> bool:
     if component in CLUSTER:
-        member = _member(view, record, component)
-        return member is not None and not member.learner and member.health is Health.HEALTHY
+        member = _member(view, record, component)  # (healthy, or no other one would be judged)
+        return member is not None and not member.learner
     return is_due(view, record, component) and is_well(view, record, component)
