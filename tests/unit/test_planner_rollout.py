@@ -28,7 +28,7 @@ from support.golden import Golden
 from quarterdeck.model.components import NAMED, Component, ReplicaChange, ReplicaPrograms
 from quarterdeck.model.membership import Health
 from quarterdeck.model.remember import remember
-from quarterdeck.model.steps.units import AdoptRevision, RejectRevision
+from quarterdeck.model.steps.units import AdoptRevision, RejectRevision, StartUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner.revisions import costs_nothing, outdated, wanted_revision
@@ -122,6 +122,15 @@ def test_controllers_stop_first_then_the_apiserver_then_etcd_and_then_the_revisi
     world = stopped(world, name, APISERVER)
     assert does(world) == ["StopUnit etcd of east-1"]
     assert does(stopped(world, name, ETCD)) == ["AdoptRevision east-1"]
+
+
+def test_what_has_stopped_for_another_revision_does_not_start_before_it_has_that() -> None:
+    world = stopped(asked(ETCD), "east-1", *CONTROLLERS)
+    assert planned(world, StartUnit).steps == ()
+    world = stopped(drained(world, "east-1"), "east-1", APISERVER)
+    assert planned(world, StartUnit).steps == ()
+    assert rests(stopped(world, "east-1", ETCD)) == "east-1"
+    assert planned(stopped(world, "east-1", ETCD), StartUnit).steps == ()
 
 
 def test_nothing_stops_that_does_not_differ() -> None:
