@@ -240,6 +240,9 @@ NORTH = balancer("north", "east-1")
             id="it is not known where the name leads",
         ),
         pytest.param(nowhere(with_balancers(moved(), NORTH), "west"), {"west", "east"}, id="where to go back to"),
+        pytest.param(
+            with_balancers(moved(), BalancerFact(site="north", running=False)), {"west", "north"}, id="nothing is there"
+        ),
     ],
 )
 def test_an_address_that_a_client_may_be_given_is_not_let_go(world: World, kept: set[str]) -> None:
@@ -271,6 +274,11 @@ def test_a_time_to_live_that_is_not_as_wanted_is_set_again_where_the_name_leads(
         (step,) = record(view(replace(moved(), record_ttl=ttl))).steps
         assert isinstance(step, SetRecord)
         assert (step.to, f"a time to live of {ttl:g} s" in step.why) == ("west", True)
+
+
+def test_a_time_to_live_is_left_as_it_is_where_servers_differ_or_where_nothing_is_cached() -> None:
+    assert record(view(replace(alone(with_all_wanted(moved())), record_ttl=60.0, torn=OTHERWISE))).steps == ()
+    assert record(view(replace(moved(), record_ttl=60.0, front="west"))).steps == ()
 
 
 def remembered(world: World) -> World:

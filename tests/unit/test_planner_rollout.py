@@ -33,6 +33,7 @@ from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner.revisions import costs_nothing, outdated, wanted_revision
 from quarterdeck.planner.rules.rollout import reject, roll
+from quarterdeck.planner.rules.traffic import backends
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
 
@@ -131,6 +132,12 @@ def test_what_has_stopped_for_another_revision_does_not_start_before_it_has_that
     assert planned(world, StartUnit).steps == ()
     assert rests(stopped(world, "east-1", ETCD)) == "east-1"
     assert planned(stopped(world, "east-1", ETCD), StartUnit).steps == ()
+
+
+def test_an_apiserver_that_does_not_stop_keeps_its_clients() -> None:
+    assert rests(asked(Component.SCHEDULER)) is not None
+    assert backends(view(asked(Component.SCHEDULER))).steps == ()
+    assert [step_words(step) for step in backends(view(asked(APISERVER))).steps] == ["SetBackends east"]
 
 
 def test_nothing_stops_that_does_not_differ() -> None:
@@ -289,6 +296,14 @@ def test_an_apiserver_without_its_member_says_nothing() -> None:
     name = next(record.name for record in world.memory.replicas if record.revision == NEW)
     down = with_member(world, name, lambda member: replace(member, health=Health.DOWN))
     assert planned(down, RejectRevision).steps == ()
+
+
+@pytest.mark.parametrize("learner", [False, True])
+def test_an_etcd_that_works_now_says_nothing_although_it_exited_repeatedly(learner: bool) -> None:
+    world = first(ETCD)
+    name = next(record.name for record in world.memory.replicas if record.revision == NEW)
+    well = with_member(world, name, lambda member: replace(member, health=Health.HEALTHY, learner=learner))
+    assert reject(view(well)).steps == ()
 
 
 def test_where_nobody_runs_another_revision_there_is_nothing_to_go_back_to() -> None:

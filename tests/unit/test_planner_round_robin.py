@@ -17,7 +17,8 @@ from quarterdeck.model.steps.traffic import LeadTo, SetRecord, StopBalancer
 from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import World
-from quarterdeck.planner.rules.traffic import follow, record
+from quarterdeck.planner.rules.traffic import backends, follow, record, relight
+from quarterdeck.planner.rules.traffic import drains as drains_of
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.simulated.truth import Truth
 from quarterdeck.planner.survival import Survivability, survivals
@@ -91,6 +92,30 @@ def test_the_loss_of_a_machine_is_survived_by_a_name_that_leads_to_others_and_th
     assert (found["machine"], found["edge"]) == (Survivability.YES, Survivability.YES)
     alone = settled(empty("east", 1, direct=True))
     assert {str(each.failure): each.answer for each in survivals(view(observe(alone)))}["machine"] is Survivability.NO
+
+
+def test_a_name_that_leads_to_none_that_is_ready_is_led_to_others_before_anything_else() -> None:
+    world = unready(observe(serves()), "east-1")
+    only = replace(world, apiservers=replace(world.apiservers, backends=frozenset({"east-1"}), healthy=frozenset()))
+    assert [step.backends for step in relight(view(only)).steps if isinstance(step, LeadTo)] == [("east-2", "east-3")]
+    assert relight(view(world)).steps == (), "it leads to others, too"
+
+
+def test_there_is_no_load_balancer_to_go_back_to() -> None:
+    """That the name leads nowhere is a moment old: all of them are ready."""
+    world = observe(serves())
+    blind = replace(world, apiservers=replace(world.apiservers, healthy=frozenset()))
+    assert backends(view(blind)).steps == ()
+
+
+def test_the_name_is_never_set_to_apiservers_as_to_a_load_balancer() -> None:
+    """Some DNS servers lead to a load balancer still, and others to apiservers already."""
+    world = replace(observe(serves()), record="east", also=(APISERVERS,), torn="another one leads elsewhere")
+    assert record(view(world)).steps == ()
+
+
+def test_an_apiserver_drains_from_when_the_name_stops_leading_to_it(golden: Golden) -> None:
+    golden(str(drains_of(view(observe(serves())), serves().memory.replica("east-1"))))
 
 
 def test_after_the_name_has_left_the_apiservers_only_the_load_balancer_counts() -> None:
