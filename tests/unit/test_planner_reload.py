@@ -18,8 +18,10 @@ from quarterdeck.model.steps.units import AdoptRevision
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan
+from quarterdeck.planner.rules.rollout import reload
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.simulated.dry_run import dry_run
+from quarterdeck.planner.view import view
 
 APISERVER = Component.APISERVER
 
@@ -108,3 +110,9 @@ def test_files_of_a_revision_that_is_no_longer_wanted_are_taken_back() -> None:
     assert plan(settled).done
     assert does(loaded(settled, "east-2", "r1")) == ["ReloadUnit kube-apiserver of east-2"]
     assert plan(with_fact(settled, "east-2", loaded=None)).done, "who only looks does not ask"
+    assert does(replace(loaded(settled, "east-2", "r1"), cordoned=("east-2",))) == []
+
+
+def test_a_replica_that_is_to_be_restarted_gets_no_files_before() -> None:
+    restarted = observe(changing(3, 3, ReplicaChange(restart=frozenset({Component.SCHEDULER}))))
+    assert reload(view(loaded(restarted, "east-1", "r1"))).steps == ()

@@ -264,7 +264,7 @@ def first(component: Component) -> World:
 def test_a_revision_is_given_up_when_its_first_program_does_not_run(component: Component, golden: Golden) -> None:
     (step,) = planned(first(component), RejectRevision).steps
     assert isinstance(step, RejectRevision)
-    assert (step.revision, step.component, step.runs) == (NEW, component, False)
+    assert (step.revision, step.component, step.runs, step.complaint) == (NEW, component, False, "")
     golden(step.why)
 
 
@@ -281,6 +281,11 @@ def test_a_program_that_the_change_does_not_touch_says_nothing_of_it() -> None:
 
 def test_where_replicas_are_exchanged_any_program_of_the_new_one_counts() -> None:
     world = replace(first(APISERVER), changes=((FORMER, NEW, ReplicaChange(exchange=True)),))
+    assert len(planned(world, RejectRevision).steps) == 1
+
+
+def test_a_program_that_reloads_its_files_counts_as_one_that_is_restarted() -> None:
+    world = replace(first(APISERVER), changes=((FORMER, NEW, ReplicaChange(reload=frozenset({APISERVER}))),))
     assert len(planned(world, RejectRevision).steps) == 1
 
 
