@@ -255,6 +255,7 @@ def test_an_address_that_clients_may_hold_is_waited_for(golden: Golden) -> None:
     early = replace(with_balancers(moved(), NORTH), now=since + moved().settings.ttl + moved().settings.drain - 0.1)
     assert let_go_of(early) == ["north"], "nobody ever held that one"
     golden(whats(let_go(view(early))))
+    assert set(let_go_of(replace(early, now=early.now + 0.1))) == {"north", "east"}
     assert [step_words(step) for step in let_go(view(moved())).steps] == ["StopBalancer east"]
 
 

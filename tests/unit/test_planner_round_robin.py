@@ -158,7 +158,8 @@ def test_nobody_drains_while_some_dns_server_may_still_lead_there() -> None:
     world = observe(until(changing(3, 3, ReplicaChange(restart=frozenset({Component.APISERVER})), direct=True), drains))
     assert view(world).named == world.apiservers.backends != frozenset(ALL)
     torn = replace(world, torn="it answers otherwise", apiservers=replace(world.apiservers, alike=False))
-    for other in (torn, replace(world, stamped=False), replace(world, record=None, record_known=False)):
+    unsettled = replace(world, memory=replace(world.memory, unsettled=("west",)))
+    for other in (torn, unsettled, replace(world, stamped=False), replace(world, record=None, record_known=False)):
         assert view(other).named == frozenset(ALL)
 
 

@@ -65,6 +65,7 @@ def test_for_a_quorum_counts_who_is_a_voter_and_healthy(one: Seen, counts: bool)
 def test_an_apiserver_is_off_only_when_somebody_who_can_know_says_so(one: Seen, off: bool) -> None:
     """Its machine, if that answers; who switched the machine off; or the cluster. That we see nothing says nothing."""
     assert alone(one).apiserver_off(one.record) is off
+    assert alone(one).serves_nobody(one.record) is off, "any other one may serve clients"
 
 
 @pytest.mark.parametrize(("lag", "has"), [(None, False), (0, True), (1_000, True), (1_001, False)])
