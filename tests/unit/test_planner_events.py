@@ -260,6 +260,17 @@ def test_the_same_replicas_vote_in_both_before_the_swap() -> None:
     assert {name for name, member in about.of(EVENTS).members.items() if not member.learner} == voting
 
 
+def test_the_second_replica_of_a_move_from_one_to_one_stays_until_both_clusters_have_moved() -> None:
+    before = until(moves(1), about_to(Swap))
+    (main,) = (step for step in plan(observe(before)).now if isinstance(step, Swap) and step.cluster is Cluster.MAIN)
+    now = view(observe(apply(before, main)))
+    assert now.events is not None
+    assert (now.quorum_site, now.events.quorum_site) == ("west", "east")
+    assert (len(now.wanted), now.missing) == (2, ())
+    end = until(moves(1), is_done)
+    assert (len(end.members), len(end.of(EVENTS).members)) == (1, 1)
+
+
 def test_a_target_without_its_events_does_not_take_over() -> None:
     about = until(moves(), lambda truth, _: bool(truth.replica("west-4").events))
     served = until(about, lambda truth, now: "SetRecord west" in map(step_words, now.now))

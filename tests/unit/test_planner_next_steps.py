@@ -9,6 +9,7 @@ from model.stories import serving, with_balancers, with_fact
 from support.golden import Golden
 
 from quarterdeck.model.balancers import EdgeFact
+from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.edges import EdgeSeen, Where, joined
 from quarterdeck.model.memory import KeptData, LeftBehind
@@ -63,6 +64,12 @@ def test_a_plane_whose_quorum_is_lost_goes_on_from_its_standby_or_else_from_a_su
     golden(next_steps.quorum(world))
     golden(next_steps.new_epoch(world, "--yes"))
     golden(next_steps.new_epoch(replace(world, standby=Slot(site="west", zone="")), "--yes"))
+
+
+def test_a_vote_in_the_etcd_for_events_is_named_as_such(golden: Golden) -> None:
+    record = serving().memory.replica("east-1")
+    golden(next_steps.voter(serving(), record).what)
+    golden(next_steps.voter(serving(), record, Cluster.EVENTS).what)
 
 
 def test_what_goes_on_by_itself_says_within_which_time(golden: Golden) -> None:

@@ -12,13 +12,14 @@ from model.stories import led_by, planned, serving, whats, with_balancers, with_
 from model.worlds import changing, wanted
 from support.golden import Golden
 
-from quarterdeck.model.components import ReplicaChange
+from quarterdeck.model.balancers import BalancerFact
+from quarterdeck.model.components import Component, ReplicaChange
 from quarterdeck.model.membership import Health
-from quarterdeck.model.memory import Replica
+from quarterdeck.model.memory import Condemned, Replica
 from quarterdeck.model.remember import remember
 from quarterdeck.model.seats import Slot
 from quarterdeck.model.steps.placement import PlaceReplica
-from quarterdeck.model.units import MachineState
+from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import MachineFact, ReplicaFact, World
 from quarterdeck.planner.machines import machine_for, no_machine, why_silent
 from quarterdeck.planner.rules.replica_programs import settled
@@ -102,6 +103,74 @@ def test_no_exchange_begins_while_another_one_is_not_well(why: str) -> None:
     now = view(worse)
     first = [record.name for record in now.unwanted]
     assert now.missing == () or first == ["east-2"], "only the ill one itself may be exchanged"
+
+
+def with_one_more(world: World, *, machine: MachineState, listed: bool, condemned: bool = False) -> World:
+    """Another replica, which is no member, and whose programs run as far as is known."""
+    other = replace(world.memory.replicas[0], name="east-9", machine="east-a2", listed=listed, member_id=99)
+    state = UnitState.RUNNING if machine is MachineState.UP else UnitState.UNKNOWN
+    fact = ReplicaFact(name="east-9", machine=machine, units=((Component.ETCD, state),), ready=None)
+    world = replace(world, replicas=(*world.replicas, fact))
+    world = with_memory(world, replicas=(*world.memory.replicas, other))
+    given_up = Condemned(replica="east-9", why="", since=0.0)
+    return with_memory(world, condemned=(given_up,)) if condemned else world
+
+
+@pytest.mark.parametrize(
+    ("world", "begins"),
+    [
+        pytest.param(asked(), True, id="there is no other"),
+        pytest.param(with_one_more(asked(), machine=MachineState.UP, listed=True), False, id="it is to be stopped"),
+        pytest.param(
+            with_one_more(asked(), machine=MachineState.UNREACHABLE, listed=True), True, id="it may never come back"
+        ),
+        pytest.param(
+            with_one_more(asked(), machine=MachineState.UNREACHABLE, listed=False), False, id="it may still join"
+        ),
+        pytest.param(
+            with_one_more(asked(), machine=MachineState.UNREACHABLE, listed=False, condemned=True),
+            True,
+            id="it was given up before it joined",
+        ),
+    ],
+)
+def test_no_exchange_begins_while_somebody_leaves_that_can_be_waited_for(world: World, begins: bool) -> None:
+    assert bool(view(led_by(world, "east-1")).missing) is begins
+
+
+def leaving(*names: str) -> tuple[Condemned, ...]:
+    return tuple(Condemned(replica=name, why="", since=0.0, program=Component.SCHEDULER) for name in names)
+
+
+def test_of_several_that_are_to_be_replaced_for_a_program_one_goes_while_another_one_stays_that_is_well() -> None:
+    world = replace(asked(), revision="one")
+    assert view(world).missing == ()
+    assert len(view(with_memory(world, condemned=leaving("east-2", "east-3"))).missing) == 1
+    assert view(with_memory(world, condemned=leaving("east-1", "east-2", "east-3"))).missing == ()
+    assert len(view(asked(1)).missing) == 1, "where there is only one, that one goes"
+
+
+def test_none_of_them_goes_while_another_one_does_not_vote() -> None:
+    world = with_memory(replace(asked(5), revision="one"), condemned=leaving("east-1", "east-2"))
+    one = with_member(world, "east-1", lambda member: replace(member, health=Health.DOWN))
+    assert [record.name for record in view(one).unwanted] == ["east-1"]
+    both = with_member(one, "east-2", lambda member: replace(member, health=Health.DOWN))
+    assert view(both).unwanted == ()
+
+
+def test_no_exchange_begins_before_the_name_leads_to_all_others_that_it_can_lead_to() -> None:
+    world = led_by(observe(changing(3, 3, EXCHANGED, direct=True)), "east-1")
+    (out,) = view(world).unwanted
+    other = "east-2" if out.name == "east-3" else "east-3"
+    some = world.apiservers.backends - {other}
+    without = replace(world, apiservers=replace(world.apiservers, backends=some))
+    assert view(without).missing == ()
+    assert len(view(replace(without, elsewhere=frozenset({other}))).missing) == 1
+
+
+def test_a_load_balancer_that_does_not_run_sends_to_nobody_and_is_not_waited_for() -> None:
+    world = with_balancers(asked(), BalancerFact(site="north", running=False))
+    assert len(view(led_by(world, "east-1")).missing) == 1
 
 
 def test_with_no_spare_machine_the_new_one_sits_beside_the_one_that_it_replaces() -> None:
