@@ -14,7 +14,7 @@ from support.components import having
 from support.golden import Golden
 
 from quarterdeck.model.clusters import Cluster
-from quarterdeck.model.components import Component, ReplicaChange
+from quarterdeck.model.components import ReplicaChange
 from quarterdeck.model.epochs import BackupOrigin, Consent, EventsPoint, RestorePoint
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.clusters import ForgetCluster, RestoreMember
