@@ -8,7 +8,17 @@ from functools import cache
 from typing import Any
 
 import pytest
-from model.stories import led_by, planned, serving, whats, with_balancers, with_fact, with_member, with_memory
+from model.stories import (
+    led_by,
+    planned,
+    serving,
+    whats,
+    with_balancers,
+    with_fact,
+    with_member,
+    with_memory,
+    with_unit,
+)
 from model.worlds import changing, wanted
 from support.golden import Golden
 
@@ -171,6 +181,47 @@ def test_no_exchange_begins_before_the_name_leads_to_all_others_that_it_can_lead
 def test_a_load_balancer_that_does_not_run_sends_to_nobody_and_is_not_waited_for() -> None:
     world = with_balancers(asked(), BalancerFact(site="north", running=False))
     assert len(view(led_by(world, "east-1")).missing) == 1
+
+
+def zones(world: World) -> list[str]:
+    return [slot.zone for slot in view(world).missing]
+
+
+def without_machine(world: World, name: str) -> World:
+    return replace(world, machines=tuple(each for each in world.machines if each.name != name))
+
+
+@pytest.mark.parametrize("program", ["", Component.SCHEDULER], ids=["dead", "unhealthy"])
+def test_a_slot_that_lost_its_replica_is_filled_in_another_zone_if_its_own_has_no_free_machine(program: str) -> None:
+    lost = (Condemned(replica="east-1", why="", since=0.0, program=program),)
+    world = led_by(with_memory(replace(asked(), revision="one"), condemned=lost), "east-2")
+    assert zones(world) == ["a"]
+    none = without_machine(world, "east-a2")
+    assert zones(none) == [""]
+    strict = replace(none.settings, healing=replace(none.settings.healing, other_zones=False))
+    assert zones(replace(none, settings=strict)) in (["a"], [])
+    there = with_one_more(world, machine=MachineState.UP, listed=True)
+    assert zones(with_unit(there, "east-9", Component.ETCD, UnitState.STOPPED)) == ["a"], (
+        "a former one needs it no more"
+    )
+
+
+def test_a_slot_that_was_always_empty_is_filled_in_its_own_zone_only() -> None:
+    world = replace(asked(), revision="one", slots=wanted("east", 4))
+    world = with_memory(world, condemned=(Condemned(replica="east-2", why="", since=0.0),))
+    assert sorted(zones(without_machine(world, "east-a2"))) == ["a", "b"]
+
+
+def test_while_nobody_knows_who_is_a_member_all_replicas_of_the_site_stay() -> None:
+    spread = tuple(Slot(site="east", zone=zone) for zone in "abb")
+    world = replace(asked(), revision="one", slots=spread, membership=None)
+    assert (kept(world), zones(world)) == (["east-1", "east-2", "east-3"], [])
+
+
+def test_who_was_placed_and_never_joined_fills_no_other_slot() -> None:
+    world = with_one_more(replace(asked(), revision="one"), machine=MachineState.UP, listed=False)
+    four = replace(world, slots=(*world.slots, Slot(site="east", zone="c")))
+    assert ("east-9" in kept(four), zones(four)) == (False, ["c"])
 
 
 def test_with_no_spare_machine_the_new_one_sits_beside_the_one_that_it_replaces() -> None:

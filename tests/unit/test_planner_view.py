@@ -374,8 +374,18 @@ def test_the_slots_of_other_zones_are_left_by_a_replica_that_fills_one() -> None
 )
 def test_of_two_that_fit_the_one_stays_that_is_better(worse: Seen, why: str) -> None:
     better = Seen("east-4", slot=wanted("east", 1)[0])
-    world = led_by(seen(worse, better, to="east", count=1), "east-4")
+    leader = "east-4" if why == "the other one leads" else "east-1"
+    world = led_by(seen(worse, better, to="east", count=1), leader)
     assert names(view(world)) == ["east-4"], why
+
+
+def test_of_two_that_fit_the_one_stays_that_is_not_draining_or_that_is_cordoned_or_has_the_revision() -> None:
+    world = led_by(seen(Seen("east-1"), Seen("east-4", slot=wanted("east", 1)[0]), to="east", count=1), "east-1")
+    assert names(view(world)) == ["east-1"]
+    assert names(view(with_memory(world, draining=(("east-1", 0.0),)))) == ["east-4"]
+    assert names(view(replace(world, cordoned=("east-4",)))) == ["east-4"]
+    former = replace(world, memory=world.memory.with_replica("east-1", lambda each: replace(each, revision="former")))
+    assert names(view(former)) == ["east-4"]
 
 
 def test_of_two_that_are_equal_the_older_one_stays() -> None:

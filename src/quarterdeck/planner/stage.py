@@ -84,8 +84,7 @@ def _filled(
 
 def _left_alone(world: World) -> frozenset[str]:
     """The cordoned replicas that are members, healthy or not: only a person changes them."""
-    there = (each for each in world.cordoned if world.membership is not None)
-    return frozenset(each for each in there if world.member(each) is not None)
+    return frozenset(each for each in world.cordoned if world.member(each) is not None)
 
 
 def _loosened(world: World, slots: tuple[Slot, ...], empty: tuple[Slot, ...]) -> tuple[Slot, ...]:
@@ -94,7 +93,7 @@ def _loosened(world: World, slots: tuple[Slot, ...], empty: tuple[Slot, ...]) ->
     """
     condemned = world.memory.given_up | world.memory.leaving
     bereft = {(each.site, each.slot.zone) for each in world.memory.replicas if each.name in condemned}
-    if not bereft or not world.settings.healing.other_zones:
+    if not world.settings.healing.other_zones:
         return slots
     taken = {each.machine for each in world.memory.replicas if busy(world, each)}
     anywhere = list(slots)
@@ -119,8 +118,7 @@ def _exchanging(
     others = (*kept, *stay)
     if leaving or not _spare_one(world, others):
         return now
-    empty = _uncovered(slots, others)
-    slot = next((each for each in empty if fits(last, each)), empty[0])
+    (slot,) = _uncovered(slots, others)
     taken = {each.machine for each in world.memory.replicas if busy(world, each)}
     if machine_for(world, slot, taken, (last,)) is None:
         return Stage(heading=site, wanted=now.wanted, waiting=(no_machine(world, slot, f" to replace {last.name}"),))
@@ -161,7 +159,7 @@ def _is_backend(world: World, record: Replica) -> bool:
 def _uncovered(empty: tuple[Slot, ...], acting: tuple[Replica, ...]) -> tuple[Slot, ...]:
     """The slots without a substitute: each substitute covers a slot of its own place if possible, or else any."""
     left = match(empty, acting, lambda _: ()).empty
-    return left[: max(0, len(empty) - len(acting))]
+    return left[: len(empty) - len(acting)]
 
 
 def _stands_in(world: World, record: Replica) -> bool:
