@@ -263,3 +263,14 @@ def without(component: Component, world: World) -> World:
 )
 def test_what_keeps_a_plane_serving_goes_on_while_etcd_has_an_alarm(world: World, goes_on: str) -> None:
     assert goes_on in of(alarmed(world))
+
+
+def test_while_no_quorum_answers_the_members_are_named_or_else_all_that_may_become_some(golden: Golden) -> None:
+    def unread(*listed: bool) -> World:
+        records = zip(serving().memory.replicas, listed, strict=False)
+        replicas = tuple(replace(each, listed=one) for each, one in records)
+        return replace(with_memory(serving(), replicas=replicas), membership=None)
+
+    golden(whats(plan(unread(True, False, True))))
+    golden(whats(plan(unread(False, False, False))))
+    golden(whats(plan(unread())))
