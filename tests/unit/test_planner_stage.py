@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from model.stories import (
+    joined_by,
     led_by,
     planned,
     serving,
@@ -19,12 +20,13 @@ from model.stories import (
     with_memory,
     with_unit,
 )
-from model.worlds import changing, wanted
+from model.worlds import FORMER, NEW, changing, wanted
 from support.golden import Golden
 
 from quarterdeck.model.balancers import BalancerFact
+from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component, ReplicaChange
-from quarterdeck.model.membership import Health
+from quarterdeck.model.membership import Health, MemberFact
 from quarterdeck.model.memory import Condemned, Replica
 from quarterdeck.model.remember import remember
 from quarterdeck.model.seats import Slot
@@ -168,6 +170,35 @@ def test_none_of_them_goes_while_another_one_does_not_vote() -> None:
     assert view(both).unwanted == ()
 
 
+def test_no_exchange_begins_while_two_are_not_well() -> None:
+    world = led_by(asked(5), "east-1")
+    assert len(view(world).missing) == 1
+    for name in ("east-2", "east-3"):
+        world = with_fact(world, name, lambda fact: replace(fact, ready=False))
+    assert view(world).missing == ()
+
+
+def test_no_exchange_begins_while_one_that_does_not_answer_is_a_member_of_the_etcd_for_events() -> None:
+    apart = observe(changing(3, 3, EXCHANGED, apart=frozenset({FORMER, NEW})))
+    world = with_one_more(led_by(apart, "east-1"), machine=MachineState.UNREACHABLE, listed=True)
+    assert len(view(world).missing) == 1
+    member = MemberFact(id=99, replica="east-9", learner=False, health=Health.HEALTHY, lag=0)
+    assert view(joined_by(world, member, cluster=Cluster.EVENTS)).missing == ()
+
+
+def exchanged(world: World, spread: str, *condemned: str) -> list[str]:
+    """Who is exchanged first where these zones are wanted, and a person wants these replaced."""
+    slots = tuple(Slot(site="east", zone=zone) for zone in spread)
+    changed = replace(world, revision="one", slots=slots, condemned=condemned)
+    return [record.name for record in view(led_by(changed, "east-1")).unwanted]
+
+
+def test_of_those_in_other_zones_than_wanted_one_that_a_person_wants_replaced_is_the_first() -> None:
+    assert exchanged(asked(), "aaa", "east-2") == ["east-2"]
+    assert exchanged(asked(), "aaa", "east-3") == ["east-3"]
+    assert exchanged(asked(), "abb", "east-1") == ["east-3"], "it keeps a zone that is wanted"
+
+
 def test_no_exchange_begins_before_the_name_leads_to_all_others_that_it_can_lead_to() -> None:
     world = led_by(observe(changing(3, 3, EXCHANGED, direct=True)), "east-1")
     (out,) = view(world).unwanted
@@ -220,8 +251,8 @@ def test_while_nobody_knows_who_is_a_member_all_replicas_of_the_site_stay() -> N
 
 def test_who_was_placed_and_never_joined_fills_no_other_slot() -> None:
     world = with_one_more(replace(asked(), revision="one"), machine=MachineState.UP, listed=False)
-    four = replace(world, slots=(*world.slots, Slot(site="east", zone="c")))
-    assert ("east-9" in kept(four), zones(four)) == (False, ["c"])
+    five = replace(world, slots=(*world.slots, *(Slot(site="east", zone="c"),) * 2))
+    assert ("east-9" in kept(five), zones(five)) == (False, ["c", "c"])
 
 
 def test_with_no_spare_machine_the_new_one_sits_beside_the_one_that_it_replaces() -> None:
@@ -269,6 +300,12 @@ def test_a_plane_that_grows_gets_all_that_it_lacks_at_once() -> None:
     world = replace(asked(), revision="one", slots=wanted("east", 5))
     now = view(world)
     assert (len(now.wanted), [slot.zone for slot in now.missing]) == (3, ["a", "b"])
+
+
+def test_a_plane_that_grows_is_filled_up_before_those_in_other_zones_than_wanted_are_exchanged() -> None:
+    world = replace(asked(), revision="one", slots=tuple(Slot(site="east", zone=zone) for zone in "aabbb"))
+    now = view(world)
+    assert (len(now.wanted), len(now.missing)) == (3, 2)
 
 
 def test_a_plane_that_shrinks_keeps_who_fits() -> None:

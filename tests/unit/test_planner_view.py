@@ -349,6 +349,13 @@ def test_nothing_is_lent_again_amid_a_swap() -> None:
     assert not lends(Seen("east-1"), Seen("west-1"), elsewhere), "what was lent to a move to another site is none"
 
 
+def test_nobody_is_exchanged_at_the_target_before_the_plane_is_there() -> None:
+    world = seen(*east(), Seen("west-1"), Seen("west-2"), to="west", count=2)
+    spare = replace(world.machines[-1], name="west-a2", zone="a")
+    world = replace(world, slots=(Slot(site="west", zone="a"),) * 2, machines=(*world.machines, spare))
+    assert (names(view(world)), view(world).missing) == (["west-1", "west-2"], ())
+
+
 # --- who fills which slot -------------------------------------------------------------------------------------------
 
 
