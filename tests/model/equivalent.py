@@ -34,6 +34,9 @@ EQUIVALENT: dict[str, str] = {
         "where nothing is quiet there is no complaint: it saves time"
     ),
     # --- stage ------------------------------------------------------------------------------------------------------
+    # --- traffic ----------------------------------------------------------------------------------------------------
+    "traffic.follow: world.record is None or view.takeover or (not world.balancer(world.record).ready) => "
+    "view.takeover or not world.balancer(world.record).ready": "where there is no name, no load balancer has it",
     # --- survival ---------------------------------------------------------------------------------------------------
     "survival._held_edges: seen.held - {APISERVERS} => seen.held": (
         "the name itself stands at no place, so that nothing is lost with what would be its edge"

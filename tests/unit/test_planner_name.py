@@ -259,6 +259,12 @@ def test_an_address_that_clients_may_hold_is_waited_for(golden: Golden) -> None:
     assert [step_words(step) for step in let_go(view(moved())).steps] == ["StopBalancer east"]
 
 
+def test_an_address_that_clients_may_hold_is_let_go_within_its_time_to_live_and_drain(golden: Golden) -> None:
+    since = dict(moved().memory.held)["east"]
+    world = replace(moved(), settings=replace(moved().settings, ttl=60.0, drain=30.0), now=since + 20.0)
+    golden([str(each) for each in let_go(view(world)).waiting])
+
+
 def test_an_address_is_not_let_go_while_an_edge_of_its_site_that_clients_may_use_does_not_answer(
     golden: Golden,
 ) -> None:

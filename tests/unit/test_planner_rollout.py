@@ -33,7 +33,7 @@ from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner.revisions import costs_nothing, outdated, wanted_revision
 from quarterdeck.planner.rules.rollout import reject, roll
-from quarterdeck.planner.rules.traffic import backends
+from quarterdeck.planner.rules.traffic import backends, record
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
 
@@ -138,6 +138,7 @@ def test_an_apiserver_that_does_not_stop_keeps_its_clients() -> None:
     assert rests(asked(Component.SCHEDULER)) is not None
     assert backends(view(asked(Component.SCHEDULER))).steps == ()
     assert [step_words(step) for step in backends(view(asked(APISERVER))).steps] == ["SetBackends east"]
+    assert record(view(replace(asked(APISERVER), stamped=False))).steps == (), "the name leads to the load balancer"
 
 
 def test_nothing_stops_that_does_not_differ() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
-from model.stories import steps_until_done, until, with_fact, with_member
+from model.stories import steps_until_done, until, with_balancers, with_fact, with_member
 from model.worlds import FORMER, NEW, changing, empty, settled
 from support.golden import Golden
 
@@ -72,6 +72,22 @@ def test_who_only_we_do_not_see_stays_in_the_name_until_the_cluster_does_not_hea
     assert led(world) == []
     dead = with_member(world, "east-2", lambda member: replace(member, health=Health.DOWN))
     assert led(dead) == [("east-1", "east-3")]
+
+
+def test_who_only_we_do_not_see_does_not_come_into_the_name() -> None:
+    others = frozenset({"east-1", "east-3"})
+    world = unseen(observe(serves()), "east-2")
+    assert led(replace(world, apiservers=replace(world.apiservers, backends=others, healthy=others))) == []
+
+
+def test_the_name_goes_to_apiservers_once_all_are_ready_or_where_it_leads_nowhere() -> None:
+    world = observe(replace(settled(empty("east", 3)), direct=True))
+    assert led(world) == [ALL]
+    late = with_fact(world, "east-3", lambda fact: replace(fact, ready=False))
+    assert led(late) == [], "the load balancer leads to the others meanwhile"
+    assert led(replace(late, record=None)) == [("east-1", "east-2")]
+    dark = replace(late.balancer("east"), healthy=frozenset())
+    assert led(with_balancers(late, dark)) == [("east-1", "east-2")]
 
 
 def test_an_apiserver_at_another_port_is_never_in_the_name_and_keeps_nobody_from_resting() -> None:
@@ -169,6 +185,10 @@ def test_before_anybody_rests_no_change_of_an_older_driver_can_reach_the_record(
     (again,) = record(view(replace(world, stamped=False))).steps
     assert isinstance(again, LeadTo)
     assert {*again.backends} == world.apiservers.backends
+
+
+def test_where_nobody_leaves_the_record_need_not_have_this_drivers_token() -> None:
+    assert record(view(replace(observe(serves()), stamped=False))).steps == ()
 
 
 def drains(truth: Truth, _: Plan) -> bool:
