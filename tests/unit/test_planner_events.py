@@ -150,6 +150,14 @@ def test_a_cluster_is_forgotten_when_nothing_that_runs_keeps_events_there() -> N
     assert {each.revision for each in after.memory.replicas} == {NEW}
 
 
+def test_a_cluster_that_is_not_wanted_any_more_is_not_waited_for() -> None:
+    going = replace(observe(until(going_off(), about_to(ForgetCluster))), events_membership=None)
+    wanted_still = replace(observe(going_off()), events_membership=None)
+    of_events = "a quorum of the members of the events' etcd to answer"
+    assert of_events in whats(plan(wanted_still))
+    assert of_events not in whats(plan(going))
+
+
 def test_what_is_left_of_a_cluster_is_stopped_and_then_removed() -> None:
     done = steps_until(until(going_off(), about_to(ForgetCluster)), is_done)
     stops = [done.index(f"StopUnit etcd-events of east-{number}") for number in (1, 2, 3)]

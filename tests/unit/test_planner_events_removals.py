@@ -6,8 +6,10 @@ from dataclasses import replace
 from functools import cache
 
 from model.stories import (
+    joined_by,
     led_by,
     planned,
+    whats,
     with_fact,
     with_member,
     with_membership,
@@ -15,6 +17,7 @@ from model.stories import (
     without_member,
 )
 from model.worlds import FORMER, NEW, changing, wanted
+from support.golden import Golden
 
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component, ReplicaChange
@@ -48,6 +51,11 @@ def strangers(world: World, count: int) -> World:
         for number in range(90, 90 + count)
     )
     return with_membership(world, Cluster.EVENTS, members=(*known.members, *more))
+
+
+def test_what_is_waited_for_of_both_clusters_is_said_of_each(golden: Golden) -> None:
+    stray = MemberFact(id=80, replica="", learner=False, health=Health.HEALTHY, lag=0)
+    golden(each for each in whats(planned(strangers(joined_by(whole(), stray), 1))) if "belongs to no replica" in each)
 
 
 def led(world: World, name: str) -> World:

@@ -112,6 +112,23 @@ def test_learners_that_nobody_wants_go_before_others_come() -> None:
     assert of(observe(elsewhere)) == ["RemoveMember west-4"]
 
 
+def with_former(world: World) -> World:
+    """A replica of a former epoch still runs its etcd."""
+    records = tuple(replace(each, epoch=1) for each in world.memory.replicas)
+    former = replace(records[0], name="east-9", machine="east-a2", epoch=0)
+    fact = ReplicaFact(name="east-9", machine=MachineState.UP, units=((Component.ETCD, UnitState.RUNNING),))
+    world = replace(world, replicas=(*world.replicas, fact))
+    return with_memory(world, epoch=1, replicas=(*records, former))
+
+
+def test_what_is_written_down_is_written_before_what_has_to_stop_stops_and_other_steps_go_with_that() -> None:
+    """It takes no time."""
+    world = with_former(serving())
+    assert of(world)[:1] == ["StopUnit etcd of east-9"]
+    assert kinds(unnoted(world)) == ["NoteCreated"]
+    assert kinds(leading_nowhere(world)) == ["StopUnit", "SetBackends"]
+
+
 # --- beside ---------------------------------------------------------------------------------------------------------
 
 

@@ -285,6 +285,14 @@ def test_where_replicas_are_exchanged_any_program_of_the_new_one_counts() -> Non
     assert len(planned(world, RejectRevision).steps) == 1
 
 
+def test_a_member_starts_before_a_revision_is_given_up() -> None:
+    world = first(APISERVER)
+    former = next(record.name for record in world.memory.replicas if record.revision == FORMER)
+    assert [step_words(step) for step in planned(with_unit(world, former, ETCD, STOPPED)).steps] == [
+        f"StartUnit etcd of {former}"
+    ]
+
+
 def test_a_program_that_reloads_its_files_counts_as_one_that_is_restarted() -> None:
     world = replace(first(APISERVER), changes=((FORMER, NEW, ReplicaChange(reload=frozenset({APISERVER}))),))
     assert len(planned(world, RejectRevision).steps) == 1
