@@ -41,6 +41,8 @@ EQUIVALENT: dict[str, str] = {
     "survival._held_edges: seen.held - {APISERVERS} => seen.held": (
         "the name itself stands at no place, so that nothing is lost with what would be its edge"
     ),
+    # --- stage ------------------------------------------------------------------------------------------------------
+    "stage._cost: votes and leaves => leaves": "no learner has an apiserver, so that all of them are alike in this",
     # --- unhealthy_programs -----------------------------------------------------------------------------------------
     "unhealthy_programs.joins: member is not None and member.learner => member.learner": (
         "it is asked of a program that lags, and only a member does"

@@ -25,6 +25,7 @@ from model.worlds import FORMER, NEW, changing
 from support.components import CONTROLLERS
 from support.golden import Golden
 
+from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import NAMED, Component, ReplicaChange, ReplicaPrograms
 from quarterdeck.model.membership import Health
 from quarterdeck.model.remember import remember
@@ -147,6 +148,18 @@ def test_nothing_stops_that_does_not_differ() -> None:
     scheduler = asked(Component.SCHEDULER)
     name = rests(scheduler)
     assert does(scheduler) == [f"StopUnit kube-scheduler of {name}"]
+
+
+def test_of_two_members_that_are_restarted_the_one_for_events_stops_first() -> None:
+    both = ReplicaChange(restart=frozenset({ETCD, Component.EVENTS_ETCD}))
+    world = led_by(observe(changing(3, 3, both, apart=frozenset({FORMER, NEW}))), "east-3")
+    name = rests(world)
+    assert name is not None
+    world = drained(stopped(world, name, *CONTROLLERS, APISERVER), name)
+    assert does(world) == ["TransferLeadership east-2"], "it leads the etcd for events"
+    world = with_membership(world, Cluster.EVENTS, leader="east-3")
+    assert does(world) == [f"StopUnit etcd-events of {name}"]
+    assert does(stopped(world, name, Component.EVENTS_ETCD)) == [f"StopUnit etcd of {name}"]
 
 
 def test_etcd_stops_only_once_another_leads_that_has_the_data() -> None:
