@@ -120,6 +120,8 @@ def test_controllers_wait_until_those_have_stopped_that_they_must_not_meet(golde
     now = control(view(world))
     assert [step_words(each) for each in now.steps] == ["StartUnit kube-scheduler of east-1"]
     golden(whats(now))
+    scheduler = with_unit(of(observe(asked(together=True)), r1=NEW), "east-1", Component.SCHEDULER, UnitState.STOPPED)
+    assert whats(control(view(scheduler))) == (), "that one meets no other"
 
 
 def test_nobody_stops_for_a_machine_that_does_not_answer_and_who_has_stopped_starts_again(golden: Golden) -> None:

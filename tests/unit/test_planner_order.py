@@ -32,6 +32,7 @@ from quarterdeck.model.steps.units import StartUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import ReplicaFact, World
 from quarterdeck.planner.planner import plan
+from quarterdeck.planner.rules.replica_programs import withhold
 from quarterdeck.planner.rules.traffic import backends
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.simulated.truth import Truth
@@ -127,6 +128,12 @@ def test_what_is_written_down_is_written_before_what_has_to_stop_stops_and_other
     assert of(world)[:1] == ["StopUnit etcd of east-9"]
     assert kinds(unnoted(world)) == ["NoteCreated"]
     assert kinds(leading_nowhere(world)) == ["StopUnit", "SetBackends"]
+
+
+def test_what_is_stopped_for_good_is_not_waited_for_because_of_its_data() -> None:
+    wrong_data = (WrongData(replica="east-9", seen="cluster 1f"),)
+    assert withhold(view(replace(with_former(serving()), wrong=wrong_data))).waiting == ()
+    assert withhold(view(wrong(serving()))).waiting != ()
 
 
 # --- beside ---------------------------------------------------------------------------------------------------------

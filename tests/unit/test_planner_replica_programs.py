@@ -14,13 +14,21 @@ from support.golden import Golden
 
 from quarterdeck.model.balancers import BalancerFact
 from quarterdeck.model.components import NAMED, Component
+from quarterdeck.model.epochs import BackupOrigin, Seed
 from quarterdeck.model.membership import Health
 from quarterdeck.model.memory import Condemned
 from quarterdeck.model.steps.units import StartUnit, StopUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner.outcome import RuleOutcome
-from quarterdeck.planner.rules.replica_programs import control, retire, serve, serve_in_outage
+from quarterdeck.planner.rules.replica_programs import (
+    control,
+    others_well,
+    retire,
+    serve,
+    serve_in_outage,
+    settled,
+)
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
 
@@ -152,7 +160,9 @@ def test_who_is_replaced_because_of_its_apiserver_is_not_waited_for() -> None:
     world = but(serving(), ready("east-2", False))
     assert whats(serve(view(world))) != ()
     given_up = Condemned(replica="east-2", why="", since=0.0, program=Component.APISERVER)
-    assert whats(serve(view(with_memory(world, condemned=(given_up,))))) == ()
+    alone = replace(with_memory(world, condemned=(given_up,)), machines=())
+    assert "east-2" in [record.name for record in view(alone).wanted], "there is no machine to replace it"
+    assert whats(serve(view(alone))) == ()
 
 
 def test_an_outage_is_when_no_apiserver_at_all_is_ready() -> None:
@@ -209,6 +219,22 @@ def test_controllers_give_way_to_apiservers_while_others_do_their_work(change: t
 def test_where_nobody_is_to_leave_controllers_do_not_wait_for_apiservers() -> None:
     world = but(serving(), ready("east-1", False), off("east-2", *CONTROLLERS))
     assert all_steps(control(view(world))) == [f"StartUnit {each} of east-2" for each in CONTROLLERS]
+
+
+def test_a_controller_manager_waits_in_a_new_epoch_until_a_kubelet_is_back_or_for_so_long(golden: Golden) -> None:
+    """Others start at once, and the wait is said once."""
+    backup = BackupOrigin(store="file:///backups", folder="demo/1", epoch=0)
+    seed = Seed(origin=backup, founder="east-1", revision=5, seen=5, restored=True, served=serving().now)
+    world = replace(but(serving(), *(off(name, *CONTROLLERS) for name in EAST)), kubelets_back=False)
+    world = with_memory(world, seed=seed)
+    assert all_steps(control(view(world))) == [f"StartUnit kube-scheduler of {name}" for name in EAST]
+    golden(map(str, control(view(world)).waiting))
+    everything = [f"StartUnit {each} of {name}" for name in EAST for each in CONTROLLERS]
+    assert all_steps(control(view(replace(world, kubelets_back=True)))) == everything
+    late = replace(world, now=world.now + world.settings.kubelets)
+    assert all_steps(control(view(late))) == everything
+    schedulers = but(world, *(unit(name, Component.CONTROLLER_MANAGER, UnitState.RUNNING) for name in EAST))
+    assert whats(control(view(schedulers))) == ()
 
 
 # --- controllers stop -----------------------------------------------------------------------------------------------
@@ -334,6 +360,42 @@ def test_a_plane_is_as_wanted_when_each_wanted_replica_is_seen_to_be_whole(
     found = planned(but(serving(), *change))
     assert found.steps == ()
     golden(whats(found))
+
+
+def altered(world: World) -> World:
+    return with_fact(world, "east-2", lambda fact: replace(fact, altered=frozenset({Component.SCHEDULER})))
+
+
+def former(world: World) -> World:
+    return replace(world, memory=world.memory.with_replica("east-2", lambda each: replace(each, revision="former")))
+
+
+def cordoned(world: World) -> World:
+    return replace(world, cordoned=("east-2",))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param((altered,), id="files were changed on its machine"),
+        pytest.param((altered, cordoned), id="and a person has cordoned it"),
+        pytest.param((former,), id="it has another revision"),
+        pytest.param((former, cordoned), id="and it is cordoned"),
+        pytest.param((cordoned,), id="it is only cordoned"),
+    ],
+)
+def test_a_plane_is_as_wanted_when_each_replica_runs_its_revision_or_is_cordoned_with_it(
+    changes: tuple[Change, ...], golden: Golden
+) -> None:
+    golden(whats(settled(view(but(serving(), *changes)))))
+
+
+def test_what_a_replica_waits_for_before_it_is_restarted_is_something_of_another_one(golden: Golden) -> None:
+    world = but(serving(), ready("east-2", False))
+    first, second = (world.memory.replica(name) for name in ("east-1", "east-2"))
+    golden(others_well(view(world), first, "is restarted").what)
+    golden(others_well(view(world), second, "is restarted").what)
+    golden(others_well(view(replace(world, membership=None)), first, "is restarted").what)
 
 
 def test_starts_go_to_the_site_of_their_replica() -> None:
