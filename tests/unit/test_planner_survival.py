@@ -204,7 +204,7 @@ def test_an_apiserver_that_may_be_at_the_same_place_is_not_counted_on(golden: Go
 
 
 NOT_COUNTED = {
-    "its machine is off": dead("east-2"),
+    "its machine is off": replace(THREE[1], machine=MachineState.DOWN, ready=None),
     "its member only listens": replace(THREE[1], learner=True, ready=None),
     "its member is down": replace(THREE[1], health=Health.DOWN, ready=None),
     "it is no member": replace(THREE[1], member=False, ready=None),
