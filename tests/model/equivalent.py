@@ -34,8 +34,23 @@ EQUIVALENT: dict[str, str] = {
         "where nothing is quiet there is no complaint: it saves time"
     ),
     # --- stage ------------------------------------------------------------------------------------------------------
-    "stage.stage: 0 => -1": _ONE_SITE,
-    "stage.stage: 0 => -1 (number 2)": _ONE_SITE,
+    # --- events -----------------------------------------------------------------------------------------------------
+    "events.renew: events is None or not view.wants_events => not view.wants_events": (
+        "where events are wanted apart, there is a view of their cluster"
+    ),
+    # --- traffic ----------------------------------------------------------------------------------------------------
+    "traffic.follow: world.record is None or view.takeover or (not world.balancer(world.record).ready) => "
+    "view.takeover or not world.balancer(world.record).ready": "where there is no name, no load balancer has it",
+    # --- survival ---------------------------------------------------------------------------------------------------
+    "survival._held_edges: seen.held - {APISERVERS} => seen.held": (
+        "the name itself stands at no place, so that nothing is lost with what would be its edge"
+    ),
+    # --- stage ------------------------------------------------------------------------------------------------------
+    "stage._cost: votes and leaves => leaves": "no learner has an apiserver, so that all of them are alike in this",
+    # --- unhealthy_programs -----------------------------------------------------------------------------------------
+    "unhealthy_programs.joins: member is not None and member.learner => member.learner": (
+        "it is asked of a program that lags, and only a member does"
+    ),
     # --- rollout ----------------------------------------------------------------------------------------------------
     "rollout.on_trial: 0 => -1": _ONE_SITE,
     # --- rule_table -------------------------------------------------------------------------------------------------

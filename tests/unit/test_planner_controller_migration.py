@@ -66,6 +66,16 @@ def test_where_nobody_minds_all_stop_and_come_to_what_is_wanted_at_once() -> Non
     assert story(truth) == [NEW] * 3
 
 
+def test_none_comes_to_what_is_wanted_before_those_of_all_have_stopped() -> None:
+    world = observe(asked(together=True))
+    for name in ("east-1", "east-2"):
+        for component in (KUBE, CLOUD):
+            world = with_unit(world, name, component, UnitState.STOPPED)
+    assert {step_words(each) for each in planned(world, *ROLLING_STEPS).steps} == {
+        f"StopUnit {each} of east-3" for each in (KUBE, CLOUD)
+    }
+
+
 def test_where_more_than_controllers_would_stop_they_do_not_stop_at_once() -> None:
     more = ReplicaChange(restart=CHANGED.restart | {Component.APISERVER})
     assert next_revision(observe(asked(together=True, change=more))) == BETWEEN
@@ -110,6 +120,8 @@ def test_controllers_wait_until_those_have_stopped_that_they_must_not_meet(golde
     now = control(view(world))
     assert [step_words(each) for each in now.steps] == ["StartUnit kube-scheduler of east-1"]
     golden(whats(now))
+    scheduler = with_unit(of(observe(asked(together=True)), r1=NEW), "east-1", Component.SCHEDULER, UnitState.STOPPED)
+    assert whats(control(view(scheduler))) == (), "that one meets no other"
 
 
 def test_nobody_stops_for_a_machine_that_does_not_answer_and_who_has_stopped_starts_again(golden: Golden) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.stories import is_done, later, steps_until, until, whats
+from model.stories import is_done, later, serving, steps_until, until, whats, without_member
 from model.worlds import FORMER, NEW, ZONES, changing, empty, settled, still, wanted
 from support.golden import Golden
 
@@ -119,6 +119,12 @@ def test_a_cordoned_replica_whose_data_is_gone_stays_a_person_s() -> None:
     kept = later(replace(gone, cordoned=("east-2",)), 30)
     assert "east-2" in kept.members
     assert len(kept.memory.replicas) == 3
+
+
+def test_a_cordoned_replica_that_was_removed_is_replaced_like_any_other() -> None:
+    world = replace(serving(), cordoned=("east-2",))
+    assert "east-2" in [record.name for record in view(world).wanted]
+    assert "east-2" in [record.name for record in view(without_member(world, "east-2")).unwanted]
 
 
 def test_a_change_goes_by_a_cordoned_replica_and_waits_for_the_person(golden: Golden) -> None:

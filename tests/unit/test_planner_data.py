@@ -98,6 +98,11 @@ def test_on_a_machine_that_does_not_answer_nothing_is_stopped_and_the_data_is_wa
     golden(whats(found))
 
 
+def test_one_whose_data_is_gone_is_replaced_and_not_waited_for_while_the_others_are_a_quorum() -> None:
+    world = without_data(serving(3), "east-2")
+    assert not any("to be restored" in each for each in whats(plan(world)))
+
+
 def test_data_that_is_not_seen_is_not_data_that_is_gone() -> None:
     world = with_fact(without_data(serving(1), "east-1"), "east-1", lambda fact: replace(fact, has_data=None))
     assert of(replace(world, membership=None)) == []

@@ -29,7 +29,7 @@ from support.golden import Golden
 from quarterdeck.model.clusters import Cluster, ClusterMemory, MemberMemory
 from quarterdeck.model.components import NAMED, Component, ReplicaChange
 from quarterdeck.model.membership import Health, Membership
-from quarterdeck.model.memory import Memory, Replica
+from quarterdeck.model.memory import Condemned, Memory, Replica
 from quarterdeck.model.remember import remember
 from quarterdeck.model.seats import Slot
 from quarterdeck.model.steps.base import Step
@@ -39,7 +39,7 @@ from quarterdeck.model.steps.traffic import SetBackends
 from quarterdeck.model.steps.units import AdoptRevision, RestartUnit, StartUnit, StopUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import ReplicaFact, World
-from quarterdeck.planner.events import dissolve, left_behind, renew
+from quarterdeck.planner.events import dissolve, left_behind, not_ready_for, renew
 from quarterdeck.planner.members import is_stale, wants_events
 from quarterdeck.planner.outcome import RuleOutcome
 from quarterdeck.planner.planner import ask, plan
@@ -150,6 +150,14 @@ def test_a_cluster_is_forgotten_when_nothing_that_runs_keeps_events_there() -> N
     assert {each.revision for each in after.memory.replicas} == {NEW}
 
 
+def test_a_cluster_that_is_not_wanted_any_more_is_not_waited_for() -> None:
+    going = replace(observe(until(going_off(), about_to(ForgetCluster))), events_membership=None)
+    wanted_still = replace(observe(going_off()), events_membership=None)
+    of_events = "a quorum of the members of the events' etcd to answer"
+    assert of_events in whats(plan(wanted_still))
+    assert of_events not in whats(plan(going))
+
+
 def test_what_is_left_of_a_cluster_is_stopped_and_then_removed() -> None:
     done = steps_until(until(going_off(), about_to(ForgetCluster)), is_done)
     stops = [done.index(f"StopUnit etcd-events of east-{number}") for number in (1, 2, 3)]
@@ -220,8 +228,26 @@ def test_who_is_no_member_any_more_keeps_no_cluster_from_going() -> None:
     assert all_steps(dissolve(view(world))) == ["ForgetCluster"]
 
 
+@pytest.mark.parametrize(("apiserver", "goes"), [(UnitState.RUNNING, False), (UnitState.STOPPED, True)])
+def test_a_cluster_stays_while_an_apiserver_stores_events_there_wanted_or_not(apiserver: UnitState, goes: bool) -> None:
+    truth = until(going_off(), about_to(ForgetCluster))
+    other = replace(truth.memory.replicas[0], name="east-9", machine="east-a2", revision=FORMER, listed=False)
+    world = observe(truth)
+    fact = ReplicaFact(name="east-9", machine=MachineState.UP, units=((Component.APISERVER, apiserver),))
+    world = replace(world, replicas=(*world.replicas, fact))
+    world = with_memory(world, replicas=(*world.memory.replicas, other))
+    assert not view(world).wants_events
+    assert (all_steps(dissolve(view(world))) == ["ForgetCluster"]) is goes
+
+
 def test_what_a_machine_that_answers_has_left_is_no_leftover() -> None:
     assert left_behind(view(observe(until(going_off(), about_to(ReleaseMember))))) == ()
+
+
+def test_a_member_of_a_cluster_that_exists_is_no_leftover() -> None:
+    world = observe(settled(replace(going_off(), revision=FORMER)))
+    silent = with_fact(world, "east-1", lambda fact: replace(fact, machine=MachineState.UNREACHABLE))
+    assert left_behind(view(silent)) == ()
 
 
 # --- moves ----------------------------------------------------------------------------------------------------------
@@ -240,6 +266,17 @@ def test_the_same_replicas_vote_in_both_before_the_swap() -> None:
     about = until(moves(), about_to(Swap))
     voting = {name for name, member in about.members.items() if not member.learner}
     assert {name for name, member in about.of(EVENTS).members.items() if not member.learner} == voting
+
+
+def test_the_second_replica_of_a_move_from_one_to_one_stays_until_both_clusters_have_moved() -> None:
+    before = until(moves(1), about_to(Swap))
+    (main,) = (step for step in plan(observe(before)).now if isinstance(step, Swap) and step.cluster is Cluster.MAIN)
+    now = view(observe(apply(before, main)))
+    assert now.events is not None
+    assert (now.quorum_site, now.events.quorum_site) == ("west", "east")
+    assert (len(now.wanted), now.missing) == (2, ())
+    end = until(moves(1), is_done)
+    assert (len(end.members), len(end.of(EVENTS).members)) == (1, 1)
 
 
 def test_a_target_without_its_events_does_not_take_over() -> None:
@@ -313,6 +350,46 @@ def test_another_member_comes_only_when_nothing_of_the_one_before_is_left() -> N
     assert not renew(view(replace(world, cordoned=("east-2",)))).steps
     assert not renew(view(replace(world, events_membership=None))).steps
     assert not asked(membership.join, view(world)).steps
+
+
+def without_events(world: World, name: str, **memory: object) -> World:
+    """The world in which a replica is no member of the events' cluster; ``memory``: what is remembered of its own."""
+    known = world.events_membership
+    assert known is not None
+    world = with_membership(world, EVENTS, members=tuple(each for each in known.members if each.replica != name))
+
+    def changed(record: Replica) -> Replica:
+        assert record.events is not None
+        return replace(record, events=replace(record.events, **memory))  # type: ignore[arg-type]
+
+    return replace(world, memory=world.memory.with_replica(name, changed))
+
+
+def test_only_who_was_taken_out_of_the_cluster_gets_another_member() -> None:
+    world = observe(settled(replace(going_off(), revision=FORMER)))
+    out = without_events(world, "east-2")
+    assert all_steps(renew(view(out))) == ["StopUnit etcd-events of east-2"]
+    assert not renew(view(without_events(world, "east-2", listed=False, started=False))).steps, "it is yet to be added"
+    lost = with_fact(world, "east-2", lambda fact: replace(fact, events=replace(fact.events, has_data=False)))
+    assert not renew(view(lost)).steps, "it is yet to be taken out"
+    assert not renew(view(without_events(observe(until(going_off(), about_to(ForgetCluster))), "east-2"))).steps
+
+
+def test_a_member_that_is_replaced_is_released_once() -> None:
+    given_up = Condemned(replica="east-2", why="", since=0.0, program=EVENTS_ETCD, alone=True)
+    world = without_events(observe(settled(replace(going_off(), revision=FORMER))), "east-2")
+    world = with_memory(world, condemned=(given_up,))
+    assert all_steps(renew(view(world))) == ["StopUnit etcd-events of east-2"]
+    released = replace(world, memory=world.memory.with_replica("east-2", lambda each: replace(each, events=None)))
+    assert not renew(view(released)).steps
+
+
+def test_a_replica_whose_member_is_restarted_too_need_not_vote_in_the_cluster_before() -> None:
+    both = changing(3, 3, ReplicaChange(restart=frozenset({EVENTS_ETCD})), apart=frozenset({FORMER, NEW}))
+    world = of_events(observe(both), "east-2", Health.SUSPECT)
+    first, second = (world.memory.replica(name) for name in ("east-1", "east-2"))
+    assert not_ready_for(view(world), second) == ()
+    assert len(not_ready_for(view(world), first)) == 1
 
 
 def test_another_class_of_the_events_volume_is_another_replica() -> None:

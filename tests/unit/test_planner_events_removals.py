@@ -6,8 +6,10 @@ from dataclasses import replace
 from functools import cache
 
 from model.stories import (
+    joined_by,
     led_by,
     planned,
+    whats,
     with_fact,
     with_member,
     with_membership,
@@ -15,6 +17,7 @@ from model.stories import (
     without_member,
 )
 from model.worlds import FORMER, NEW, changing, wanted
+from support.golden import Golden
 
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component, ReplicaChange
@@ -23,6 +26,7 @@ from quarterdeck.model.steps.members import RemoveMember, TransferLeadership
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner.simulated import observe
+from quarterdeck.planner.view import view
 
 GONE = "east-3"
 
@@ -47,6 +51,11 @@ def strangers(world: World, count: int) -> World:
         for number in range(90, 90 + count)
     )
     return with_membership(world, Cluster.EVENTS, members=(*known.members, *more))
+
+
+def test_what_is_waited_for_of_both_clusters_is_said_of_each(golden: Golden) -> None:
+    stray = MemberFact(id=80, replica="", learner=False, health=Health.HEALTHY, lag=0)
+    golden(each for each in whats(planned(strangers(joined_by(whole(), stray), 1))) if "belongs to no replica" in each)
 
 
 def led(world: World, name: str) -> World:
@@ -76,6 +85,25 @@ def test_where_no_site_has_that_only_one_that_is_down_or_has_lost_its_data_goes(
     assert not goes(world)
     assert goes(with_member(world, GONE, down, Cluster.EVENTS))
     assert goes(without_data(world))
+
+
+def test_nobody_needs_the_member_of_one_that_has_left_the_main_cluster_or_whose_member_is_down_or_lost() -> None:
+    def needed(world: World) -> bool:
+        events = view(world).events
+        assert events is not None
+        return not events.serves_nobody(world.memory.replica(GONE))
+
+    assert needed(whole())
+    assert not needed(left())
+    assert not needed(with_member(whole(), GONE, down, Cluster.EVENTS))
+    assert not needed(without_data(whole()))
+
+
+def test_who_is_lost_in_either_cluster_needs_no_farewell_there() -> None:
+    first = with_fact(left(), "east-1", lambda fact: replace(fact, events=replace(fact.events, has_data=False)))
+    events = view(first).events
+    assert events is not None
+    assert events.gone == {"east-1", GONE}
 
 
 def hands_over(world: World) -> bool:

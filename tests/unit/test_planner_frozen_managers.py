@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.stories import step_words, with_fact
+from model.stories import step_words, with_fact, with_unit
 from model.worlds import BETWEEN, FORMER, NEW, changing
 
 from quarterdeck.model.components import Component, ReplicaChange
-from quarterdeck.model.units import MachineState
+from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import ReplicaFact, World
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.rules.replica_programs import stop_frozen
@@ -40,6 +40,13 @@ def test_where_all_stand_still_nobody_is_stopped() -> None:
     assert {step_words(each) for each in stop_frozen(view(frozen(*names[:2]))).steps} == {
         f"StopUnit {KUBE} of {each}" for each in names[:2]
     }
+
+
+def test_nobody_is_stopped_where_no_other_one_runs_that_could_take_the_lock() -> None:
+    world = frozen("east-2")
+    for name in ("east-1", "east-3"):
+        world = with_unit(world, name, KUBE, UnitState.STOPPED)
+    assert stop_frozen(view(world)).steps == ()
 
 
 def _out_of_reach(fact: ReplicaFact) -> ReplicaFact:

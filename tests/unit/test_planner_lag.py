@@ -395,6 +395,16 @@ def test_nor_does_anything_happen_there_while_another_one_is_behind(revived: boo
     golden(dict(held_back(view(world)))[name])
 
 
+def test_nor_without_whom_the_others_are_no_quorum_of_it_although_they_are_one_of_the_main_cluster(
+    golden: Golden,
+) -> None:
+    world = of_events(observe(apart()), "east-2", lagging=True, lag=5_000)
+    world = with_memory(world, unhealthy=(("etcd-events of east-2", world.now - 99.0),))
+    world = of_events(world, "east-3", learner=True, lag=9_000, lagging=False)
+    assert steps_of(world) == []
+    golden(dict(held_back(view(world)))["etcd-events of east-2"])
+
+
 # --- what is told ---------------------------------------------------------------------------------------------------
 
 

@@ -240,6 +240,9 @@ NORTH = balancer("north", "east-1")
             id="it is not known where the name leads",
         ),
         pytest.param(nowhere(with_balancers(moved(), NORTH), "west"), {"west", "east"}, id="where to go back to"),
+        pytest.param(
+            with_balancers(moved(), BalancerFact(site="north", running=False)), {"west", "north"}, id="nothing is there"
+        ),
     ],
 )
 def test_an_address_that_a_client_may_be_given_is_not_let_go(world: World, kept: set[str]) -> None:
@@ -252,7 +255,14 @@ def test_an_address_that_clients_may_hold_is_waited_for(golden: Golden) -> None:
     early = replace(with_balancers(moved(), NORTH), now=since + moved().settings.ttl + moved().settings.drain - 0.1)
     assert let_go_of(early) == ["north"], "nobody ever held that one"
     golden(whats(let_go(view(early))))
+    assert set(let_go_of(replace(early, now=early.now + 0.1))) == {"north", "east"}
     assert [step_words(step) for step in let_go(view(moved())).steps] == ["StopBalancer east"]
+
+
+def test_an_address_that_clients_may_hold_is_let_go_within_its_time_to_live_and_drain(golden: Golden) -> None:
+    since = dict(moved().memory.held)["east"]
+    world = replace(moved(), settings=replace(moved().settings, ttl=60.0, drain=30.0), now=since + 20.0)
+    golden([str(each) for each in let_go(view(world)).waiting])
 
 
 def test_an_address_is_not_let_go_while_an_edge_of_its_site_that_clients_may_use_does_not_answer(
@@ -271,6 +281,11 @@ def test_a_time_to_live_that_is_not_as_wanted_is_set_again_where_the_name_leads(
         (step,) = record(view(replace(moved(), record_ttl=ttl))).steps
         assert isinstance(step, SetRecord)
         assert (step.to, f"a time to live of {ttl:g} s" in step.why) == ("west", True)
+
+
+def test_a_time_to_live_is_left_as_it_is_where_servers_differ_or_where_nothing_is_cached() -> None:
+    assert record(view(replace(alone(with_all_wanted(moved())), record_ttl=60.0, torn=OTHERWISE))).steps == ()
+    assert record(view(replace(moved(), record_ttl=60.0, front="west"))).steps == ()
 
 
 def remembered(world: World) -> World:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.stories import serving, with_fact
+from model.stories import serving, with_balancers, with_fact
 from support.golden import Golden
 
+from quarterdeck.model.balancers import EdgeFact
+from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.edges import EdgeSeen, Where, joined
 from quarterdeck.model.memory import KeptData, LeftBehind
+from quarterdeck.model.seats import Slot
 from quarterdeck.model.steps.plan import Wait
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import World
@@ -47,6 +50,31 @@ def test_a_load_balancers_machine(golden: Golden) -> None:
     held += " there"
     assert not steps or str(waits[0]) == f"{held}: {WHY} {BACK}"
     golden([str(each) for each in waits])
+
+
+def test_of_several_load_balancers_machines_those_are_named_that_do_not_answer(golden: Golden) -> None:
+    """With the reason of one of them, and not of one that is only slow."""
+    edges = (EdgeFact(name="one", why="it is slow"), EdgeFact(name="two", leads=None, why=WHY))
+    world = with_balancers(serving(), replace(serving().balancer("east"), edges=edges))
+    golden(str(next_steps.edges(world, "east")))
+
+
+def test_a_plane_whose_quorum_is_lost_goes_on_from_its_standby_or_else_from_a_survivor(golden: Golden) -> None:
+    world = replace(serving(), plane_name="demo")
+    golden(next_steps.quorum(world))
+    golden(next_steps.new_epoch(world, "--yes"))
+    golden(next_steps.new_epoch(replace(world, standby=Slot(site="west", zone="")), "--yes"))
+
+
+def test_a_vote_in_the_etcd_for_events_is_named_as_such(golden: Golden) -> None:
+    record = serving().memory.replica("east-1")
+    golden(next_steps.voter(serving(), record).what)
+    golden(next_steps.voter(serving(), record, Cluster.EVENTS).what)
+
+
+def test_what_goes_on_by_itself_says_within_which_time(golden: Golden) -> None:
+    golden(next_steps.within(2.4))
+    golden(next_steps.within(-1.0))
 
 
 def test_a_machine_with_data_that_is_kept_and_one_that_a_replica_was_taken_from(golden: Golden) -> None:

@@ -32,6 +32,7 @@ from quarterdeck.model.steps.units import StartUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import ReplicaFact, World
 from quarterdeck.planner.planner import plan
+from quarterdeck.planner.rules.replica_programs import withhold
 from quarterdeck.planner.rules.traffic import backends
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.simulated.truth import Truth
@@ -110,6 +111,29 @@ def test_learners_that_nobody_wants_go_before_others_come() -> None:
     truth = until(moving(3, 3), lambda now, _: len(now.members) == 6)
     elsewhere = until(replace(truth, slots=wanted("north", 3)), about_to(RemoveMember, AddLearner))
     assert of(observe(elsewhere)) == ["RemoveMember west-4"]
+
+
+def with_former(world: World) -> World:
+    """A replica of a former epoch still runs its etcd."""
+    records = tuple(replace(each, epoch=1) for each in world.memory.replicas)
+    former = replace(records[0], name="east-9", machine="east-a2", epoch=0)
+    fact = ReplicaFact(name="east-9", machine=MachineState.UP, units=((Component.ETCD, UnitState.RUNNING),))
+    world = replace(world, replicas=(*world.replicas, fact))
+    return with_memory(world, epoch=1, replicas=(*records, former))
+
+
+def test_what_is_written_down_is_written_before_what_has_to_stop_stops_and_other_steps_go_with_that() -> None:
+    """It takes no time."""
+    world = with_former(serving())
+    assert of(world)[:1] == ["StopUnit etcd of east-9"]
+    assert kinds(unnoted(world)) == ["NoteCreated"]
+    assert kinds(leading_nowhere(world)) == ["StopUnit", "SetBackends"]
+
+
+def test_what_is_stopped_for_good_is_not_waited_for_because_of_its_data() -> None:
+    wrong_data = (WrongData(replica="east-9", seen="cluster 1f"),)
+    assert withhold(view(replace(with_former(serving()), wrong=wrong_data))).waiting == ()
+    assert withhold(view(wrong(serving()))).waiting != ()
 
 
 # --- beside ---------------------------------------------------------------------------------------------------------
@@ -263,3 +287,14 @@ def without(component: Component, world: World) -> World:
 )
 def test_what_keeps_a_plane_serving_goes_on_while_etcd_has_an_alarm(world: World, goes_on: str) -> None:
     assert goes_on in of(alarmed(world))
+
+
+def test_while_no_quorum_answers_the_members_are_named_or_else_all_that_may_become_some(golden: Golden) -> None:
+    def unread(*listed: bool) -> World:
+        records = zip(serving().memory.replicas, listed, strict=False)
+        replicas = tuple(replace(each, listed=one) for each, one in records)
+        return replace(with_memory(serving(), replicas=replicas), membership=None)
+
+    golden(whats(plan(unread(True, False, True))))
+    golden(whats(plan(unread(False, False, False))))
+    golden(whats(plan(unread())))

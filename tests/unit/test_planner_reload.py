@@ -7,21 +7,24 @@ from functools import cache
 from typing import Any
 
 import pytest
-from model.stories import step_words, whats
+from model.stories import planned, step_words, whats
 from model.stories import with_fact as with_whole
 from model.worlds import NEW, changing
 from support.golden import Golden
 
 from quarterdeck.model.components import Component, ReplicaChange
 from quarterdeck.model.remember import remember
-from quarterdeck.model.steps.units import AdoptRevision
+from quarterdeck.model.steps.units import AdoptRevision, StopUnit
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan
+from quarterdeck.planner.rules.rollout import reload
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.simulated.dry_run import dry_run
+from quarterdeck.planner.view import view
 
 APISERVER = Component.APISERVER
+RESTARTED = ReplicaChange(restart=frozenset({Component.SCHEDULER}))
 
 
 @cache
@@ -81,8 +84,10 @@ def test_what_was_given_is_waited_for(golden: Golden) -> None:
     golden(whats(plan(given)))
 
 
-def test_a_program_that_did_not_take_its_files_up_is_restarted_with_them() -> None:
+def test_a_program_that_did_not_take_its_files_up_is_restarted_with_them(golden: Golden) -> None:
     stuck = with_fact(asked(), "east-1", stuck=frozenset({NEW}))
+    golden(sorted({step.why for step in planned(stuck, StopUnit).steps}))
+    golden(sorted({step.why for step in planned(observe(changing(3, 3, RESTARTED)), StopUnit).steps}))
     steps = [step_words(each.step) for each in dry_run(stuck).steps]
     assert "ReloadUnit kube-apiserver of east-1" not in steps
     stops, starts = (steps.index(f"{kind} kube-apiserver of east-1") for kind in ("StopUnit", "StartUnit"))
@@ -108,3 +113,9 @@ def test_files_of_a_revision_that_is_no_longer_wanted_are_taken_back() -> None:
     assert plan(settled).done
     assert does(loaded(settled, "east-2", "r1")) == ["ReloadUnit kube-apiserver of east-2"]
     assert plan(with_fact(settled, "east-2", loaded=None)).done, "who only looks does not ask"
+    assert does(replace(loaded(settled, "east-2", "r1"), cordoned=("east-2",))) == []
+
+
+def test_a_replica_that_is_to_be_restarted_gets_no_files_before() -> None:
+    restarted = observe(changing(3, 3, RESTARTED))
+    assert reload(view(loaded(restarted, "east-1", "r1"))).steps == ()

@@ -14,12 +14,21 @@ from support.golden import Golden
 
 from quarterdeck.model.balancers import BalancerFact
 from quarterdeck.model.components import NAMED, Component
+from quarterdeck.model.epochs import BackupOrigin, Seed
 from quarterdeck.model.membership import Health
+from quarterdeck.model.memory import Condemned
 from quarterdeck.model.steps.units import StartUnit, StopUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner.outcome import RuleOutcome
-from quarterdeck.planner.rules.replica_programs import control, retire, serve, serve_in_outage
+from quarterdeck.planner.rules.replica_programs import (
+    control,
+    others_well,
+    retire,
+    serve,
+    serve_in_outage,
+    settled,
+)
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
 
@@ -51,6 +60,29 @@ def learns(name: str) -> Change:
 
 def without_data(name: str) -> Change:
     return lambda world: with_fact(world, name, lambda fact: replace(fact, has_data=False))
+
+
+def hangs(name: str, component: Component) -> Change:
+    """The program runs, and no longer reports that it is healthy."""
+    return lambda world: with_fact(
+        world, name, lambda fact: replace(fact, silent=frozenset({component}), hung=frozenset({component}))
+    )
+
+
+def ends(name: str, component: Component) -> Change:
+    """The program exits repeatedly; it has just been started again."""
+    return lambda world: with_fact(world, name, lambda fact: replace(fact, crash_looping=frozenset({component})))
+
+
+def complains(name: str, component: Component) -> Change:
+    """The program runs and reports nothing but an error."""
+    return lambda world: with_fact(world, name, lambda fact: replace(fact, quiet=((component, "no such file"),)))
+
+
+def given_up(*names: str) -> Change:
+    """These are to be replaced because of their scheduler."""
+    condemned = tuple(Condemned(replica=name, why="", since=0.0, program=Component.SCHEDULER) for name in names)
+    return lambda world: with_memory(world, condemned=condemned)
 
 
 def but(world: World, *changes: Change) -> World:
@@ -124,6 +156,15 @@ def test_an_apiserver_is_neither_started_nor_waited_for_where_it_could_not_serve
     assert serve(view(but(world, change))) == RuleOutcome()
 
 
+def test_who_is_replaced_because_of_its_apiserver_is_not_waited_for() -> None:
+    world = but(serving(), ready("east-2", False))
+    assert whats(serve(view(world))) != ()
+    given_up = Condemned(replica="east-2", why="", since=0.0, program=Component.APISERVER)
+    alone = replace(with_memory(world, condemned=(given_up,)), machines=())
+    assert "east-2" in [record.name for record in view(alone).wanted], "there is no machine to replace it"
+    assert whats(serve(view(alone))) == ()
+
+
 def test_an_outage_is_when_no_apiserver_at_all_is_ready() -> None:
     dark = but(bare(), *(off(name, Component.APISERVER) for name in EAST + WEST))
     assert all_steps(serve_in_outage(view(dark))) == [f"StartUnit kube-apiserver of {name}" for name in EAST]
@@ -175,6 +216,27 @@ def test_controllers_give_way_to_apiservers_while_others_do_their_work(change: t
     assert all_steps(control(view(but(world, *change)))) == ([] if waits else STARTS)
 
 
+def test_where_nobody_is_to_leave_controllers_do_not_wait_for_apiservers() -> None:
+    world = but(serving(), ready("east-1", False), off("east-2", *CONTROLLERS))
+    assert all_steps(control(view(world))) == [f"StartUnit {each} of east-2" for each in CONTROLLERS]
+
+
+def test_a_controller_manager_waits_in_a_new_epoch_until_a_kubelet_is_back_or_for_so_long(golden: Golden) -> None:
+    """Others start at once, and the wait is said once."""
+    backup = BackupOrigin(store="file:///backups", folder="demo/1", epoch=0)
+    seed = Seed(origin=backup, founder="east-1", revision=5, seen=5, restored=True, served=serving().now)
+    world = replace(but(serving(), *(off(name, *CONTROLLERS) for name in EAST)), kubelets_back=False)
+    world = with_memory(world, seed=seed)
+    assert all_steps(control(view(world))) == [f"StartUnit kube-scheduler of {name}" for name in EAST]
+    golden(map(str, control(view(world)).waiting))
+    everything = [f"StartUnit {each} of {name}" for name in EAST for each in CONTROLLERS]
+    assert all_steps(control(view(replace(world, kubelets_back=True)))) == everything
+    late = replace(world, now=world.now + world.settings.kubelets)
+    assert all_steps(control(view(late))) == everything
+    schedulers = but(world, *(unit(name, Component.CONTROLLER_MANAGER, UnitState.RUNNING) for name in EAST))
+    assert whats(control(view(schedulers))) == ()
+
+
 # --- controllers stop -----------------------------------------------------------------------------------------------
 
 
@@ -192,6 +254,13 @@ def controllers(*names: str) -> list[tuple[str, Component]]:
         pytest.param((), EAST, id="all stand by"),
         pytest.param((off("west-5", Component.SCHEDULER),), (), id="one does not"),
         pytest.param((unit("west-5", Component.SCHEDULER, UnitState.FAILED),), (), id="one crashed"),
+        pytest.param((hangs("west-5", Component.SCHEDULER),), (), id="one hangs"),
+        pytest.param(
+            (hangs("west-5", Component.SCHEDULER), given_up("west-5")), EAST, id="one that hangs is to be replaced"
+        ),
+        pytest.param(
+            (hangs("west-5", Component.SCHEDULER), given_up("west-4", "west-5")), (), id="all are to be replaced"
+        ),
         pytest.param((ready("west-5", False),), (), id="the target does not carry the traffic"),
         pytest.param((unreachable("east-1"),), EAST[1:], id="a machine does not answer"),
         pytest.param((off("east-1", *CONTROLLERS),), EAST[1:], id="some have stopped already"),
@@ -280,6 +349,9 @@ def test_an_apiserver_stays_as_long_as_one_of_its_controllers_may_need_it(compon
         pytest.param((health("east-2", Health.SUSPECT),), id="a member"),
         pytest.param((ready("east-2", None),), id="an apiserver"),
         pytest.param((unit("east-2", Component.SCHEDULER, UnitState.FAILED),), id="a unit"),
+        pytest.param((hangs("east-2", Component.SCHEDULER),), id="a program that hangs"),
+        pytest.param((ends("east-2", Component.SCHEDULER),), id="a program that exits repeatedly"),
+        pytest.param((complains("east-2", Component.SCHEDULER),), id="a program that reports only an error"),
     ],
 )
 def test_a_plane_is_as_wanted_when_each_wanted_replica_is_seen_to_be_whole(
@@ -288,6 +360,42 @@ def test_a_plane_is_as_wanted_when_each_wanted_replica_is_seen_to_be_whole(
     found = planned(but(serving(), *change))
     assert found.steps == ()
     golden(whats(found))
+
+
+def altered(world: World) -> World:
+    return with_fact(world, "east-2", lambda fact: replace(fact, altered=frozenset({Component.SCHEDULER})))
+
+
+def former(world: World) -> World:
+    return replace(world, memory=world.memory.with_replica("east-2", lambda each: replace(each, revision="former")))
+
+
+def cordoned(world: World) -> World:
+    return replace(world, cordoned=("east-2",))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param((altered,), id="files were changed on its machine"),
+        pytest.param((altered, cordoned), id="and a person has cordoned it"),
+        pytest.param((former,), id="it has another revision"),
+        pytest.param((former, cordoned), id="and it is cordoned"),
+        pytest.param((cordoned,), id="it is only cordoned"),
+    ],
+)
+def test_a_plane_is_as_wanted_when_each_replica_runs_its_revision_or_is_cordoned_with_it(
+    changes: tuple[Change, ...], golden: Golden
+) -> None:
+    golden(whats(settled(view(but(serving(), *changes)))))
+
+
+def test_what_a_replica_waits_for_before_it_is_restarted_is_something_of_another_one(golden: Golden) -> None:
+    world = but(serving(), ready("east-2", False))
+    first, second = (world.memory.replica(name) for name in ("east-1", "east-2"))
+    golden(others_well(view(world), first, "is restarted").what)
+    golden(others_well(view(world), second, "is restarted").what)
+    golden(others_well(view(replace(world, membership=None)), first, "is restarted").what)
 
 
 def test_starts_go_to_the_site_of_their_replica() -> None:

@@ -25,14 +25,16 @@ from model.worlds import FORMER, NEW, changing
 from support.components import CONTROLLERS
 from support.golden import Golden
 
+from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import NAMED, Component, ReplicaChange, ReplicaPrograms
 from quarterdeck.model.membership import Health
 from quarterdeck.model.remember import remember
-from quarterdeck.model.steps.units import AdoptRevision, RejectRevision
+from quarterdeck.model.steps.units import AdoptRevision, RejectRevision, StartUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner.revisions import costs_nothing, outdated, wanted_revision
 from quarterdeck.planner.rules.rollout import reject, roll
+from quarterdeck.planner.rules.traffic import backends, record
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
 
@@ -124,12 +126,40 @@ def test_controllers_stop_first_then_the_apiserver_then_etcd_and_then_the_revisi
     assert does(stopped(world, name, ETCD)) == ["AdoptRevision east-1"]
 
 
+def test_what_has_stopped_for_another_revision_does_not_start_before_it_has_that() -> None:
+    world = stopped(asked(ETCD), "east-1", *CONTROLLERS)
+    assert planned(world, StartUnit).steps == ()
+    world = stopped(drained(world, "east-1"), "east-1", APISERVER)
+    assert planned(world, StartUnit).steps == ()
+    assert rests(stopped(world, "east-1", ETCD)) == "east-1"
+    assert planned(stopped(world, "east-1", ETCD), StartUnit).steps == ()
+
+
+def test_an_apiserver_that_does_not_stop_keeps_its_clients() -> None:
+    assert rests(asked(Component.SCHEDULER)) is not None
+    assert backends(view(asked(Component.SCHEDULER))).steps == ()
+    assert [step_words(step) for step in backends(view(asked(APISERVER))).steps] == ["SetBackends east"]
+    assert record(view(replace(asked(APISERVER), stamped=False))).steps == (), "the name leads to the load balancer"
+
+
 def test_nothing_stops_that_does_not_differ() -> None:
     world = drained(stopped(led_by(asked(APISERVER), "east-3"), "east-1", *CONTROLLERS, APISERVER), "east-1")
     assert does(world) == ["AdoptRevision east-1"]
     scheduler = asked(Component.SCHEDULER)
     name = rests(scheduler)
     assert does(scheduler) == [f"StopUnit kube-scheduler of {name}"]
+
+
+def test_of_two_members_that_are_restarted_the_one_for_events_stops_first() -> None:
+    both = ReplicaChange(restart=frozenset({ETCD, Component.EVENTS_ETCD}))
+    world = led_by(observe(changing(3, 3, both, apart=frozenset({FORMER, NEW}))), "east-3")
+    name = rests(world)
+    assert name is not None
+    world = drained(stopped(world, name, *CONTROLLERS, APISERVER), name)
+    assert does(world) == ["TransferLeadership east-2"], "it leads the etcd for events"
+    world = with_membership(world, Cluster.EVENTS, leader="east-3")
+    assert does(world) == [f"StopUnit etcd-events of {name}"]
+    assert does(stopped(world, name, Component.EVENTS_ETCD)) == [f"StopUnit etcd of {name}"]
 
 
 def test_etcd_stops_only_once_another_leads_that_has_the_data() -> None:
@@ -248,7 +278,7 @@ def first(component: Component) -> World:
 def test_a_revision_is_given_up_when_its_first_program_does_not_run(component: Component, golden: Golden) -> None:
     (step,) = planned(first(component), RejectRevision).steps
     assert isinstance(step, RejectRevision)
-    assert (step.revision, step.component, step.runs) == (NEW, component, False)
+    assert (step.revision, step.component, step.runs, step.complaint) == (NEW, component, False, "")
     golden(step.why)
 
 
@@ -268,6 +298,19 @@ def test_where_replicas_are_exchanged_any_program_of_the_new_one_counts() -> Non
     assert len(planned(world, RejectRevision).steps) == 1
 
 
+def test_a_member_starts_before_a_revision_is_given_up() -> None:
+    world = first(APISERVER)
+    former = next(record.name for record in world.memory.replicas if record.revision == FORMER)
+    assert [step_words(step) for step in planned(with_unit(world, former, ETCD, STOPPED)).steps] == [
+        f"StartUnit etcd of {former}"
+    ]
+
+
+def test_a_program_that_reloads_its_files_counts_as_one_that_is_restarted() -> None:
+    world = replace(first(APISERVER), changes=((FORMER, NEW, ReplicaChange(reload=frozenset({APISERVER}))),))
+    assert len(planned(world, RejectRevision).steps) == 1
+
+
 def test_a_program_that_ended_once_says_nothing() -> None:
     world = first(APISERVER)
     for each in world.replicas:
@@ -280,6 +323,14 @@ def test_an_apiserver_without_its_member_says_nothing() -> None:
     name = next(record.name for record in world.memory.replicas if record.revision == NEW)
     down = with_member(world, name, lambda member: replace(member, health=Health.DOWN))
     assert planned(down, RejectRevision).steps == ()
+
+
+@pytest.mark.parametrize("learner", [False, True])
+def test_an_etcd_that_works_now_says_nothing_although_it_exited_repeatedly(learner: bool) -> None:
+    world = first(ETCD)
+    name = next(record.name for record in world.memory.replicas if record.revision == NEW)
+    well = with_member(world, name, lambda member: replace(member, health=Health.HEALTHY, learner=learner))
+    assert reject(view(well)).steps == ()
 
 
 def test_where_nobody_runs_another_revision_there_is_nothing_to_go_back_to() -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
-from model.stories import steps_until_done, until, with_fact, with_member
+from model.stories import steps_until_done, until, with_balancers, with_fact, with_member
 from model.worlds import FORMER, NEW, changing, empty, settled
+from support.golden import Golden
 
 from quarterdeck.model.components import Component, ReplicaChange
 from quarterdeck.model.endpoints import APISERVERS
@@ -16,7 +17,8 @@ from quarterdeck.model.steps.traffic import LeadTo, SetRecord, StopBalancer
 from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import World
-from quarterdeck.planner.rules.traffic import follow, record
+from quarterdeck.planner.rules.traffic import backends, follow, record, relight
+from quarterdeck.planner.rules.traffic import drains as drains_of
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.simulated.truth import Truth
 from quarterdeck.planner.survival import Survivability, survivals
@@ -72,6 +74,22 @@ def test_who_only_we_do_not_see_stays_in_the_name_until_the_cluster_does_not_hea
     assert led(dead) == [("east-1", "east-3")]
 
 
+def test_who_only_we_do_not_see_does_not_come_into_the_name() -> None:
+    others = frozenset({"east-1", "east-3"})
+    world = unseen(observe(serves()), "east-2")
+    assert led(replace(world, apiservers=replace(world.apiservers, backends=others, healthy=others))) == []
+
+
+def test_the_name_goes_to_apiservers_once_all_are_ready_or_where_it_leads_nowhere() -> None:
+    world = observe(replace(settled(empty("east", 3)), direct=True))
+    assert led(world) == [ALL]
+    late = with_fact(world, "east-3", lambda fact: replace(fact, ready=False))
+    assert led(late) == [], "the load balancer leads to the others meanwhile"
+    assert led(replace(late, record=None)) == [("east-1", "east-2")]
+    dark = replace(late.balancer("east"), healthy=frozenset())
+    assert led(with_balancers(late, dark)) == [("east-1", "east-2")]
+
+
 def test_an_apiserver_at_another_port_is_never_in_the_name_and_keeps_nobody_from_resting() -> None:
     world = replace(observe(serves()), elsewhere=frozenset({"east-3"}))
     assert led(world) == [("east-1", "east-2")]
@@ -90,6 +108,49 @@ def test_the_loss_of_a_machine_is_survived_by_a_name_that_leads_to_others_and_th
     assert (found["machine"], found["edge"]) == (Survivability.YES, Survivability.YES)
     alone = settled(empty("east", 1, direct=True))
     assert {str(each.failure): each.answer for each in survivals(view(observe(alone)))}["machine"] is Survivability.NO
+
+
+def test_a_name_that_leads_to_none_that_is_ready_is_led_to_others_before_anything_else() -> None:
+    world = unready(observe(serves()), "east-1")
+    only = replace(world, apiservers=replace(world.apiservers, backends=frozenset({"east-1"}), healthy=frozenset()))
+    assert [step.backends for step in relight(view(only)).steps if isinstance(step, LeadTo)] == [("east-2", "east-3")]
+    assert relight(view(world)).steps == (), "it leads to others, too"
+
+
+def test_there_is_no_load_balancer_to_go_back_to() -> None:
+    """That the name leads nowhere is a moment old: all of them are ready."""
+    world = observe(serves())
+    blind = replace(world, apiservers=replace(world.apiservers, healthy=frozenset()))
+    assert backends(view(blind)).steps == ()
+
+
+def test_the_name_is_never_set_to_apiservers_as_to_a_load_balancer() -> None:
+    """Some DNS servers lead to a load balancer still, and others to apiservers already."""
+    world = replace(observe(serves()), record="east", also=(APISERVERS,), torn="another one leads elsewhere")
+    assert record(view(world)).steps == ()
+
+
+def test_an_apiserver_drains_from_when_the_name_stops_leading_to_it(golden: Golden) -> None:
+    golden(str(drains_of(view(observe(serves())), serves().memory.replica("east-1"))))
+
+
+def test_after_the_name_has_left_the_apiservers_only_the_load_balancer_counts() -> None:
+    """Clients may still hold addresses of apiservers: each is one to which the load balancer leads as well."""
+    back = replace(settled(empty("east", 3, direct=True)), direct=False)
+    world = observe(until(back, lambda now, _: now.memory.served_site == "east"))
+    assert APISERVERS in view(world).held
+    assert not world.apiservers.running
+    found = {str(each.failure): each.answer for each in survivals(view(world))}
+    assert found["machine"] is Survivability.YES
+
+
+def test_a_name_that_leads_to_one_apiserver_of_three_does_not_survive_its_machine(golden: Golden) -> None:
+    world = observe(serves())
+    only = frozenset({"east-1"})
+    world = replace(world, apiservers=replace(world.apiservers, backends=only, healthy=only))
+    found = {str(each.failure): each for each in survivals(view(world))}
+    assert found["machine"].answer is Survivability.NO
+    golden(found["machine"].why)
 
 
 # --- who may go -----------------------------------------------------------------------------------------------------
@@ -113,7 +174,8 @@ def test_nobody_drains_while_some_dns_server_may_still_lead_there() -> None:
     world = observe(until(changing(3, 3, ReplicaChange(restart=frozenset({Component.APISERVER})), direct=True), drains))
     assert view(world).named == world.apiservers.backends != frozenset(ALL)
     torn = replace(world, torn="it answers otherwise", apiservers=replace(world.apiservers, alike=False))
-    for other in (torn, replace(world, stamped=False), replace(world, record=None, record_known=False)):
+    unsettled = replace(world, memory=replace(world.memory, unsettled=("west",)))
+    for other in (torn, unsettled, replace(world, stamped=False), replace(world, record=None, record_known=False)):
         assert view(other).named == frozenset(ALL)
 
 
@@ -123,6 +185,10 @@ def test_before_anybody_rests_no_change_of_an_older_driver_can_reach_the_record(
     (again,) = record(view(replace(world, stamped=False))).steps
     assert isinstance(again, LeadTo)
     assert {*again.backends} == world.apiservers.backends
+
+
+def test_where_nobody_leaves_the_record_need_not_have_this_drivers_token() -> None:
+    assert record(view(replace(observe(serves()), stamped=False))).steps == ()
 
 
 def drains(truth: Truth, _: Plan) -> bool:

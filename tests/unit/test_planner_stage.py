@@ -8,17 +8,30 @@ from functools import cache
 from typing import Any
 
 import pytest
-from model.stories import led_by, planned, serving, whats, with_balancers, with_fact, with_member, with_memory
-from model.worlds import changing, wanted
+from model.stories import (
+    joined_by,
+    led_by,
+    planned,
+    serving,
+    whats,
+    with_balancers,
+    with_fact,
+    with_member,
+    with_memory,
+    with_unit,
+)
+from model.worlds import FORMER, NEW, changing, wanted
 from support.golden import Golden
 
-from quarterdeck.model.components import ReplicaChange
-from quarterdeck.model.membership import Health
-from quarterdeck.model.memory import Replica
+from quarterdeck.model.balancers import BalancerFact
+from quarterdeck.model.clusters import Cluster
+from quarterdeck.model.components import Component, ReplicaChange
+from quarterdeck.model.membership import Health, MemberFact
+from quarterdeck.model.memory import Condemned, Replica
 from quarterdeck.model.remember import remember
 from quarterdeck.model.seats import Slot
 from quarterdeck.model.steps.placement import PlaceReplica
-from quarterdeck.model.units import MachineState
+from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import MachineFact, ReplicaFact, World
 from quarterdeck.planner.machines import machine_for, no_machine, why_silent
 from quarterdeck.planner.rules.replica_programs import settled
@@ -104,6 +117,144 @@ def test_no_exchange_begins_while_another_one_is_not_well(why: str) -> None:
     assert now.missing == () or first == ["east-2"], "only the ill one itself may be exchanged"
 
 
+def with_one_more(world: World, *, machine: MachineState, listed: bool, condemned: bool = False) -> World:
+    """Another replica, which is no member, and whose programs run as far as is known."""
+    other = replace(world.memory.replicas[0], name="east-9", machine="east-a2", listed=listed, member_id=99)
+    state = UnitState.RUNNING if machine is MachineState.UP else UnitState.UNKNOWN
+    fact = ReplicaFact(name="east-9", machine=machine, units=((Component.ETCD, state),), ready=None)
+    world = replace(world, replicas=(*world.replicas, fact))
+    world = with_memory(world, replicas=(*world.memory.replicas, other))
+    given_up = Condemned(replica="east-9", why="", since=0.0)
+    return with_memory(world, condemned=(given_up,)) if condemned else world
+
+
+@pytest.mark.parametrize(
+    ("world", "begins"),
+    [
+        pytest.param(asked(), True, id="there is no other"),
+        pytest.param(with_one_more(asked(), machine=MachineState.UP, listed=True), False, id="it is to be stopped"),
+        pytest.param(
+            with_one_more(asked(), machine=MachineState.UNREACHABLE, listed=True), True, id="it may never come back"
+        ),
+        pytest.param(
+            with_one_more(asked(), machine=MachineState.UNREACHABLE, listed=False), False, id="it may still join"
+        ),
+        pytest.param(
+            with_one_more(asked(), machine=MachineState.UNREACHABLE, listed=False, condemned=True),
+            True,
+            id="it was given up before it joined",
+        ),
+    ],
+)
+def test_no_exchange_begins_while_somebody_leaves_that_can_be_waited_for(world: World, begins: bool) -> None:
+    assert bool(view(led_by(world, "east-1")).missing) is begins
+
+
+def leaving(*names: str) -> tuple[Condemned, ...]:
+    return tuple(Condemned(replica=name, why="", since=0.0, program=Component.SCHEDULER) for name in names)
+
+
+def test_of_several_that_are_to_be_replaced_for_a_program_one_goes_while_another_one_stays_that_is_well() -> None:
+    world = replace(asked(), revision="one")
+    assert view(world).missing == ()
+    assert len(view(with_memory(world, condemned=leaving("east-2", "east-3"))).missing) == 1
+    assert view(with_memory(world, condemned=leaving("east-1", "east-2", "east-3"))).missing == ()
+    assert len(view(asked(1)).missing) == 1, "where there is only one, that one goes"
+
+
+def test_none_of_them_goes_while_another_one_does_not_vote() -> None:
+    world = with_memory(replace(asked(5), revision="one"), condemned=leaving("east-1", "east-2"))
+    one = with_member(world, "east-1", lambda member: replace(member, health=Health.DOWN))
+    assert [record.name for record in view(one).unwanted] == ["east-1"]
+    both = with_member(one, "east-2", lambda member: replace(member, health=Health.DOWN))
+    assert view(both).unwanted == ()
+
+
+def test_no_exchange_begins_while_two_are_not_well() -> None:
+    world = led_by(asked(5), "east-1")
+    assert len(view(world).missing) == 1
+    for name in ("east-2", "east-3"):
+        world = with_fact(world, name, lambda fact: replace(fact, ready=False))
+    assert view(world).missing == ()
+
+
+def test_no_exchange_begins_while_one_that_does_not_answer_is_a_member_of_the_etcd_for_events() -> None:
+    apart = observe(changing(3, 3, EXCHANGED, apart=frozenset({FORMER, NEW})))
+    world = with_one_more(led_by(apart, "east-1"), machine=MachineState.UNREACHABLE, listed=True)
+    assert len(view(world).missing) == 1
+    member = MemberFact(id=99, replica="east-9", learner=False, health=Health.HEALTHY, lag=0)
+    assert view(joined_by(world, member, cluster=Cluster.EVENTS)).missing == ()
+
+
+def exchanged(world: World, spread: str, *condemned: str) -> list[str]:
+    """Who is exchanged first where these zones are wanted, and a person wants these replaced."""
+    slots = tuple(Slot(site="east", zone=zone) for zone in spread)
+    changed = replace(world, revision="one", slots=slots, condemned=condemned)
+    return [record.name for record in view(led_by(changed, "east-1")).unwanted]
+
+
+def test_of_those_in_other_zones_than_wanted_one_that_a_person_wants_replaced_is_the_first() -> None:
+    assert exchanged(asked(), "aaa", "east-2") == ["east-2"]
+    assert exchanged(asked(), "aaa", "east-3") == ["east-3"]
+    assert exchanged(asked(), "abb", "east-1") == ["east-3"], "it keeps a zone that is wanted"
+
+
+def test_no_exchange_begins_before_the_name_leads_to_all_others_that_it_can_lead_to() -> None:
+    world = led_by(observe(changing(3, 3, EXCHANGED, direct=True)), "east-1")
+    (out,) = view(world).unwanted
+    other = "east-2" if out.name == "east-3" else "east-3"
+    some = world.apiservers.backends - {other}
+    without = replace(world, apiservers=replace(world.apiservers, backends=some))
+    assert view(without).missing == ()
+    assert len(view(replace(without, elsewhere=frozenset({other}))).missing) == 1
+
+
+def test_a_load_balancer_that_does_not_run_sends_to_nobody_and_is_not_waited_for() -> None:
+    world = with_balancers(asked(), BalancerFact(site="north", running=False))
+    assert len(view(led_by(world, "east-1")).missing) == 1
+
+
+def zones(world: World) -> list[str]:
+    return [slot.zone for slot in view(world).missing]
+
+
+def without_machine(world: World, name: str) -> World:
+    return replace(world, machines=tuple(each for each in world.machines if each.name != name))
+
+
+@pytest.mark.parametrize("program", ["", Component.SCHEDULER], ids=["dead", "unhealthy"])
+def test_a_slot_that_lost_its_replica_is_filled_in_another_zone_if_its_own_has_no_free_machine(program: str) -> None:
+    lost = (Condemned(replica="east-1", why="", since=0.0, program=program),)
+    world = led_by(with_memory(replace(asked(), revision="one"), condemned=lost), "east-2")
+    assert zones(world) == ["a"]
+    none = without_machine(world, "east-a2")
+    assert zones(none) == [""]
+    strict = replace(none.settings, healing=replace(none.settings.healing, other_zones=False))
+    assert zones(replace(none, settings=strict)) in (["a"], [])
+    there = with_one_more(world, machine=MachineState.UP, listed=True)
+    assert zones(with_unit(there, "east-9", Component.ETCD, UnitState.STOPPED)) == ["a"], (
+        "a former one needs it no more"
+    )
+
+
+def test_a_slot_that_was_always_empty_is_filled_in_its_own_zone_only() -> None:
+    world = replace(asked(), revision="one", slots=wanted("east", 4))
+    world = with_memory(world, condemned=(Condemned(replica="east-2", why="", since=0.0),))
+    assert sorted(zones(without_machine(world, "east-a2"))) == ["a", "b"]
+
+
+def test_while_nobody_knows_who_is_a_member_all_replicas_of_the_site_stay() -> None:
+    spread = tuple(Slot(site="east", zone=zone) for zone in "abb")
+    world = replace(asked(), revision="one", slots=spread, membership=None)
+    assert (kept(world), zones(world)) == (["east-1", "east-2", "east-3"], [])
+
+
+def test_who_was_placed_and_never_joined_fills_no_other_slot() -> None:
+    world = with_one_more(replace(asked(), revision="one"), machine=MachineState.UP, listed=False)
+    five = replace(world, slots=(*world.slots, *(Slot(site="east", zone="c"),) * 2))
+    assert ("east-9" in kept(five), zones(five)) == (False, ["c", "c"])
+
+
 def test_with_no_spare_machine_the_new_one_sits_beside_the_one_that_it_replaces() -> None:
     world = led_by(asked(per_zone=1), "east-1")
     (out,) = view(world).unwanted
@@ -149,6 +300,12 @@ def test_a_plane_that_grows_gets_all_that_it_lacks_at_once() -> None:
     world = replace(asked(), revision="one", slots=wanted("east", 5))
     now = view(world)
     assert (len(now.wanted), [slot.zone for slot in now.missing]) == (3, ["a", "b"])
+
+
+def test_a_plane_that_grows_is_filled_up_before_those_in_other_zones_than_wanted_are_exchanged() -> None:
+    world = replace(asked(), revision="one", slots=tuple(Slot(site="east", zone=zone) for zone in "aabbb"))
+    now = view(world)
+    assert (len(now.wanted), len(now.missing)) == (3, 2)
 
 
 def test_a_plane_that_shrinks_keeps_who_fits() -> None:

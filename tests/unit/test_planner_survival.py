@@ -21,7 +21,7 @@ from quarterdeck.model.seats import Slot
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import World
 from quarterdeck.planner.simulated import observe
-from quarterdeck.planner.survival import FailureDomain, Survivability, Survival, survivals
+from quarterdeck.planner.survival import FailureDomain, Loss, Survivability, Survival, outlives, survivals
 from quarterdeck.planner.view import view
 
 MACHINE, HOST, ZONE, EDGE, DNS, SITE = FailureDomain
@@ -155,6 +155,12 @@ def test_of_two_edges_one_may_be_lost_if_the_other_leads_somewhere(
         golden(why(world, EDGE))
 
 
+def test_of_three_edges_one_may_be_lost_if_any_of_the_others_leads_somewhere() -> None:
+    edges = (EdgeFact(name="one"), EdgeFact(name="two"), EdgeFact(name="three", leads=False))
+    world = with_balancers(served(*THREE), replace(served(*THREE).balancer("east"), edges=edges))
+    assert of(world, EDGE).answer is YES
+
+
 def test_a_replica_of_whose_machine_nothing_is_known_may_be_anywhere(golden: Golden) -> None:
     world = served(*(replace(each, slot=Slot(site="east", zone="")) for each in THREE))
     world = replace(world, machines=world.machines[:2])
@@ -162,6 +168,18 @@ def test_a_replica_of_whose_machine_nothing_is_known_may_be_anywhere(golden: Gol
     for failure in (HOST, ZONE):
         assert of(world, failure).answer is UNKNOWN
         golden(why(world, failure))
+
+
+def test_the_zone_of_a_machine_that_is_not_listed_is_that_of_its_slot() -> None:
+    world = served(*THREE)
+    world = replace(world, machines=world.machines[:2])
+    assert of(world, ZONE).answer is YES
+    assert of(world, HOST).answer is UNKNOWN
+
+
+def test_a_site_without_zones_is_lost_as_one_zone(golden: Golden) -> None:
+    world = served(*THREE)
+    golden(why(replace(world, machines=tuple(replace(each, zone="") for each in world.machines)), ZONE))
 
 
 # --- who serves ----------------------------------------------------------------------------------------------------
@@ -176,6 +194,37 @@ def test_an_apiserver_that_serves_alone_is_not_to_be_lost(golden: Golden) -> Non
 def test_an_apiserver_counts_only_behind_a_load_balancer_that_finds_it_well(missing: str, golden: Golden) -> None:
     east = replace(served(*THREE).balancer("east"), **{missing: frozenset({"east-2"})})
     world = with_balancers(served(*THREE), east)
+    golden(why(world, MACHINE))
+
+
+def test_an_apiserver_that_may_be_at_the_same_place_is_not_counted_on(golden: Golden) -> None:
+    """The quorum does not need the fifth one, and nobody else serves."""
+    world = served(*(replace(each, ready=False) for each in voters_at("east", 4)), Seen("east-5"), count=5)
+    golden(why(replace(world, machines=world.machines[:4]), HOST))
+
+
+NOT_COUNTED = {
+    "its machine is off": replace(THREE[1], machine=MachineState.DOWN, ready=None),
+    "its member only listens": replace(THREE[1], learner=True, ready=None),
+    "its member is down": replace(THREE[1], health=Health.DOWN, ready=None),
+    "it is no member": replace(THREE[1], member=False, ready=None),
+    "it is not ready": replace(THREE[1], ready=False),
+}
+
+
+@pytest.mark.parametrize("why_not", NOT_COUNTED)
+def test_a_backend_that_cannot_serve_is_none_although_the_load_balancer_finds_it_well(why_not: str) -> None:
+    """Of the others, which are a quorum with one to spare, only the first serves."""
+    idle = (replace(each, ready=False) for each in voters_at("east", 5, first=3))
+    world = served(THREE[0], NOT_COUNTED[why_not], *idle, count=5)
+    assert of(world, MACHINE).answer is NO
+    assert "ready apiserver" in why(world, MACHINE)[0]
+
+
+def test_a_backend_of_a_replica_that_was_released_is_none(golden: Golden) -> None:
+    world = served(THREE[0], *(replace(each, ready=False) for each in THREE[1:]))
+    both = frozenset({"east-1", "east-9"})
+    world = with_balancers(world, replace(world.balancer("east"), backends=both, healthy=both))
     golden(why(world, MACHINE))
 
 
@@ -220,6 +269,13 @@ def test_unknown_is_not_zero(world: World) -> None:
     assert all(found.why)
 
 
+def test_the_reason_of_an_unknown_answer_says_what_is_not_known(golden: Golden) -> None:
+    golden(why(replace(served(*THREE), membership=None), MACHINE))
+    golden(why(replace(served(*THREE), record_known=False), MACHINE))
+    golden(why(replace(served(*THREE), name_servers=None), DNS))
+    golden(why(served(THREE[0], *(replace(each, ready=None) for each in THREE[1:])), MACHINE))
+
+
 def test_what_is_not_known_and_makes_no_difference_is_no_matter() -> None:
     five = (*voters_at("east", 4), replace(Seen("east-5"), health=Health.SUSPECT, ready=None))
     assert of(served(*five, count=5), MACHINE).answer is YES
@@ -255,6 +311,24 @@ def test_the_events_cluster_is_to_keep_its_quorum_as_well(golden: Golden) -> Non
     hurt = with_member(world, "east-3", lambda member: replace(member, health=Health.DOWN), Cluster.EVENTS)
     golden(why(hurt, MACHINE))
     assert of(replace(world, events_membership=None), MACHINE).answer is UNKNOWN
+
+
+def test_an_events_cluster_that_was_never_up_is_no_reason() -> None:
+    world = apart()
+    founding = with_memory(world, events=replace(world.memory.events, created=False))
+    assert of(replace(founding, events_membership=None), MACHINE).answer is YES
+
+
+# --- a failure of several things ------------------------------------------------------------------------------------
+
+
+def test_what_is_lost_together_is_survived_if_it_leaves_a_quorum_and_an_apiserver() -> None:
+    world = view(served(*THREE, servers=1))
+    one, two = Loss(where="", replicas=frozenset({"east-1"})), Loss(where="", replicas=frozenset({"east-1", "east-2"}))
+    assert outlives(world, one, dns=False) == (YES, ())
+    assert outlives(world, two, dns=False)[0] is NO
+    assert outlives(world, one, dns=True) == (NO, ("one DNS server",))
+    assert outlives(view(served(*THREE)), one, dns=True)[0] is YES
 
 
 def test_the_worlds_of_the_simulator_say_the_same() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from model.faulty_truth import FaultyTruth
+from model.observations import Seen, dead, placed, seen, voters_at
 from model.stories import (
     HEALING_STEPS,
     Stop,
@@ -17,21 +20,28 @@ from model.stories import (
     steps_until,
     until,
     why_not,
+    with_balancers,
+    with_fact,
     with_member,
+    with_membership,
     with_memory,
+    with_unit,
 )
 from model.worlds import FORMER, NEW, changing, empty, settled
 from support.golden import Golden
 
+from quarterdeck.model.balancers import BalancerFact
 from quarterdeck.model.bounds import HealingBounds
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component, ReplicaChange
 from quarterdeck.model.leadership import Leadership, Obstacle
+from quarterdeck.model.membership import Health
 from quarterdeck.model.memory import Condemned
 from quarterdeck.model.steps.healing import Condemn
 from quarterdeck.model.steps.members import AddLearner
-from quarterdeck.model.steps.units import AdoptRevision, ReviveUnit, StartUnit
-from quarterdeck.model.units import UnitState
+from quarterdeck.model.steps.plan import Plan
+from quarterdeck.model.steps.units import AdoptRevision, ReviveUnit, StartUnit, StopUnit
+from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Failing, World
 from quarterdeck.planner.machines import machine_for
 from quarterdeck.planner.planner import plan
@@ -285,6 +295,8 @@ def test_what_a_load_balancer_finds_well_is_only_not_seen_by_us() -> None:
     world = observe(hung(plane(), Component.APISERVER, "east-2"))
     balancers = tuple(replace(each, healthy=each.healthy | {"east-2"}) for each in world.balancers)
     assert unhealthy(view(replace(world, balancers=balancers))) == ()
+    north = BalancerFact(site="north", running=True, backends=frozenset({"east-2"}))
+    assert unhealthy(view(replace(world, balancers=(*balancers, north)))) == (), "one of them is enough"
     blind = tuple(replace(each, healthy=each.healthy - {"east-2"}) for each in world.balancers)
     assert [component for _, component in unhealthy(view(replace(world, balancers=blind)))] == [Component.APISERVER]
 
@@ -382,6 +394,199 @@ def test_a_program_that_cannot_be_started_again_and_again_has_its_replica_exchan
     assert isinstance(step, Condemn)
     assert (step.replica, step.program) == ("east-2", Component.APISERVER)
     assert unhealthy(view(replace(world, failing=()))) == (), "a mere start is none"
+    stop = StopUnit(site="east", why="", replica="east-2", component=Component.APISERVER)
+    start = StartUnit(site="east", why="", replica="east-2", component=Component.SCHEDULER)
+    for step in (stop, start):
+        other = replace(world, failing=(Failing(step=step, error="the disk is full"),))
+        assert unhealthy(view(other)) == (), "another step fails"
+
+
+def blamed(world: World) -> list[str]:
+    return [f"{component} of {record.name}" for record, component in unhealthy(view(world))]
+
+
+def hindered() -> dict[str, tuple[Component, Callable[[World], World]]]:
+    """What may be the reason why a program of east-2 hangs, or why it is not seen to work."""
+    apiserver, scheduler, name = Component.APISERVER, Component.SCHEDULER, "east-2"
+
+    def seen(who: str, **facts: Any) -> Callable[[World], World]:
+        return lambda world: with_member(world, who, lambda member: replace(member, **facts))
+
+    def observed(**facts: Any) -> Callable[[World], World]:
+        return lambda world: with_fact(world, name, lambda fact: replace(fact, **facts))
+
+    def raised(world: World) -> World:
+        return with_membership(world, alarms=("memberID:1 alarm:NOSPACE ",))
+
+    return {
+        "its member only listens": (apiserver, seen(name, learner=True)),
+        "its member is far behind": (apiserver, seen(name, lag=10**6)),
+        "its member is not well": (apiserver, seen(name, health=Health.SUSPECT)),
+        "its apiserver is not ready": (scheduler, observed(ready=False)),
+        "the member of its apiserver is not well": (scheduler, seen(name, health=Health.SUSPECT)),
+        "its machine does not answer": (scheduler, observed(machine=MachineState.UNREACHABLE)),
+        "etcd has raised an alarm": (scheduler, raised),
+        "there is no quorum": (
+            scheduler,
+            lambda world: seen("east-1", health=Health.DOWN)(seen("east-3", health=Health.DOWN)(world)),
+        ),
+        "the plane is still founded": (scheduler, lambda world: with_memory(world, created=False)),
+    }
+
+
+@pytest.mark.parametrize("why", hindered())
+def test_no_program_is_blamed_while_the_cause_may_be_another_one(why: str) -> None:
+    component, change = hindered()[why]
+    world = observe(hung(plane(), component, "east-2"))
+    world = with_balancers(world, replace(world.balancer("east"), healthy=frozenset({"east-1", "east-3"})))
+    assert blamed(world) == [f"{component} of east-2"]
+    assert blamed(change(world)) == []
+
+
+def on_trial(component: Component, replicas: int = 1) -> World:
+    """So many replicas run another revision, which changes a program. It hangs on the first of them, and worked."""
+    truth = changing(3, 3, ReplicaChange(restart=frozenset({component})), apart=frozenset({FORMER, NEW}))
+    truth = replace(truth, settings=replace(truth.settings, healing=HEALING))
+
+    def rests(truth: FaultyTruth, now: Plan) -> bool:
+        changed = [each.name for each in truth.memory.replicas if each.revision == NEW]
+        return len(changed) == replicas and any(isinstance(each, StopUnit) for each in now.now)
+
+    world = observe(hung(until(truth, rests), component, "east-2"))
+    assert view(world).resting is None
+    return world
+
+
+def test_a_program_of_a_revision_that_is_on_trial_is_the_rollouts_until_it_works_elsewhere() -> None:
+    assert blamed(on_trial(Component.SCHEDULER)) == []
+    assert blamed(on_trial(Component.SCHEDULER, 2)) == ["kube-scheduler of east-2"]
+
+
+def test_no_revision_is_on_trial_for_a_member_that_lags_or_for_one_of_the_events_etcd() -> None:
+    def seen(world: World, cluster: Cluster, **facts: Any) -> World:
+        return with_member(world, "east-2", lambda member: replace(member, **facts), cluster)
+
+    world = seen(on_trial(Component.EVENTS_ETCD), Cluster.EVENTS, health=Health.DOWN)
+    assert blamed(world) == ["etcd-events of east-2"]
+    world = on_trial(Component.ETCD)
+    assert blamed(seen(world, Cluster.MAIN, health=Health.DOWN)) == []
+    assert blamed(seen(world, Cluster.MAIN, health=Health.HEALTHY, lagging=True, lag=5_000)) == ["etcd of east-2"]
+
+
+def etcd_of_third(
+    *, started: bool, member: bool = True, has_data: bool | None = True, at: UnitState = UnitState.RUNNING
+) -> World:
+    """The etcd of east-3 is down: it hangs, or exits repeatedly (``at`` is FAILED)."""
+    hangs = at is UnitState.RUNNING
+    third = Seen("east-3", member=member, health=Health.DOWN, lag=None, etcd=at, started=started, has_data=has_data)
+    world = seen(*voters_at("east", 2), replace(third, listed=member, ready=False), to="east", count=3)
+    etcd = frozenset({Component.ETCD})
+    facts = {"silent": etcd, "hung": etcd} if hangs else {"crash_looping": etcd}
+    return with_fact(world, "east-3", lambda fact: replace(fact, **facts))
+
+
+def test_a_member_is_blamed_once_it_has_begun_and_as_long_as_its_data_is_there() -> None:
+    down = ["etcd of east-3"]
+    assert blamed(etcd_of_third(started=True)) == down
+    assert blamed(etcd_of_third(started=True, at=UnitState.FAILED)) == down
+    assert blamed(etcd_of_third(started=True, has_data=None)) == [], "its volume may be away"
+    assert blamed(etcd_of_third(started=False, has_data=None)) == down, "it hung before it ever answered"
+    assert blamed(etcd_of_third(started=False, at=UnitState.FAILED)) == [], "it is about to start"
+    assert blamed(etcd_of_third(started=False, member=False)) == [], "it is no member yet"
+
+
+def test_what_has_exited_since_it_was_seen_to_hang_is_started_and_not_blamed() -> None:
+    world = observe(hung(plane(), Component.SCHEDULER, "east-2"))
+    assert blamed(with_unit(world, "east-2", Component.SCHEDULER, UnitState.FAILED)) == []
+
+
+def test_who_has_no_program_is_not_blamed_for_what_is_left_of_it() -> None:
+    cloud = Component.CLOUD_CONTROLLER_MANAGER
+    world = with_unit(observe(plane()), "east-2", cloud, UnitState.RUNNING)
+    assert blamed(with_fact(world, "east-2", lambda fact: replace(fact, silent={cloud}, hung={cloud}))) == []
+
+
+def test_no_member_of_the_events_etcd_is_blamed_while_nobody_knows_who_is_one() -> None:
+    world = observe(hung(apart(), Component.EVENTS_ETCD, "east-2"))
+    assert blamed(replace(world, events_membership=None)) == []
+
+
+# --- when a replica is exchanged for it -----------------------------------------------------------------------------
+
+
+def revived(world: World) -> World:
+    """The scheduler of east-2 hangs again, and was restarted lately."""
+    scheduler, name = Component.SCHEDULER, "kube-scheduler of east-2"
+    world = with_memory(world, unhealthy=((name, world.now - 99.0),), revived=((name, world.now),))
+    world = replace(world, settings=replace(world.settings, healing=HEALING))
+    return with_fact(world, "east-2", lambda fact: replace(fact, silent={scheduler}, hung={scheduler}))
+
+
+def test_one_that_exits_repeatedly_is_restarted_although_it_runs_at_the_moment() -> None:
+    world = with_memory(revived(observe(plane())), revived=())
+    scheduler = frozenset({Component.SCHEDULER})
+    starts = with_fact(world, "east-2", lambda fact: replace(fact, silent=scheduler, hung=frozenset()))
+    assert not planned(starts, *HEALING_STEPS).steps, "it may be starting"
+    ends = with_fact(starts, "east-2", lambda fact: replace(fact, crash_looping=scheduler))
+    assert [kind(step) for step in planned(ends, *HEALING_STEPS).steps] == ["ReviveUnit"]
+
+
+def of_others(**facts: Any) -> World:
+    """The same of no other replica."""
+    world = revived(observe(plane()))
+    for name in ("east-1", "east-3"):
+        world = with_fact(world, name, lambda fact: replace(fact, **facts))
+    return world
+
+
+def lagging(world: World) -> World:
+    """The member of east-2 lags, and was restarted lately."""
+    etcd = "etcd of east-2"
+    world = with_memory(world, unhealthy=((etcd, world.now - 999.0),), revived=((etcd, world.now),))
+    world = replace(world, settings=replace(world.settings, healing=HEALING))
+    return with_member(world, "east-2", lambda it: replace(it, health=Health.HEALTHY, lagging=True, lag=5_000))
+
+
+FOUR = voters_at("east", 4)
+
+
+@pytest.mark.parametrize(
+    ("world", "shown"),
+    [
+        pytest.param(revived(observe(plane())), True, id="it works elsewhere"),
+        pytest.param(of_others(ready=False), False, id="it has no apiserver there"),
+        pytest.param(of_others(silent={Component.SCHEDULER}), False, id="it hangs there as well"),
+        pytest.param(lagging(seen(placed("east-1"), *FOUR[1:], to="east", count=4)), True, id="others vote"),
+        pytest.param(lagging(on_trial(Component.ETCD)), False, id="others run another revision"),
+    ],
+)
+def test_a_replica_is_exchanged_only_if_another_one_shows_that_the_cause_is_its_machine(
+    world: World, shown: bool
+) -> None:
+    ((_, why),) = held_back(view(world)) or ((None, ""),)
+    assert ("no other replica shows" not in why) is shown
+
+
+def others() -> dict[str, World]:
+    """Other replicas of the plane that are not where they are to be."""
+    three = voters_at("east", 3)
+    at_east = seen(*three, to="east", count=3)
+    return {
+        "one is missing": seen(*three, to="east", count=4),
+        "one is to be replaced": replace(at_east, condemned=("east-3",), machines=()),
+        "one only listens": seen(*three[:2], replace(three[2], learner=True), to="east", count=3),
+        "one has not joined": seen(*three[:2], placed("east-3"), to="east", count=3),
+        "none of them has the quorum": seen(*three, *voters_at("west", 5, first=4), to="east", count=3),
+        "the plane goes back": seen(*three, dead("west-4"), to="west", count=3),
+    }
+
+
+@pytest.mark.parametrize("why", others())
+def test_no_replica_is_exchanged_for_a_program_before_the_others_are_in_place(why: str, golden: Golden) -> None:
+    assert kind(planned(revived(observe(plane())), *HEALING_STEPS).steps[0]) == "Condemn"
+    world = revived(others()[why])
+    assert not planned(world, Condemn).steps
+    golden(dict(held_back(view(world)))["kube-scheduler of east-2"])
 
 
 def test_nothing_is_restarted_while_another_replica_is_out_by_our_own_doing() -> None:

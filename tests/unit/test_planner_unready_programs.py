@@ -7,20 +7,21 @@ from functools import cache
 
 import pytest
 from model.stories import planned, step_words, until, with_fact, with_member, with_membership, with_memory, with_unit
-from model.worlds import FORMER, NEW, changing, creating
+from model.worlds import FORMER, NEW, changing, creating, settled
 from support.golden import Golden
 
 from quarterdeck.engine.notices.events import warnings
 from quarterdeck.model.bounds import Settings
 from quarterdeck.model.components import NAMED, Component, ReplicaChange
 from quarterdeck.model.membership import Health
+from quarterdeck.model.memory import Rejection
 from quarterdeck.model.remember import remember
-from quarterdeck.model.steps.units import NoteUnready, RejectRevision
+from quarterdeck.model.steps.units import NoteProven, NoteUnready, RejectRevision
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.rolling_restart import rest
-from quarterdeck.planner.rules.rollout import reject, watch
+from quarterdeck.planner.rules.rollout import prove, reject, watch
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
 
@@ -199,6 +200,57 @@ def test_a_first_revision_whose_program_shows_nothing_new_is_given_up_with_what_
     assert step.component == component
     golden(step.complaint)
     golden(step.why)
+
+
+@cache
+def ending(component: Component) -> World:
+    """A plane that is created, of which a program exits repeatedly, as was just noted."""
+    truth = until(creating(3, component), lambda now, _: bool(now.memory.unready))
+    return replace(observe(truth), settings=Settings())
+
+
+@pytest.mark.parametrize("component", [ETCD, APISERVER])
+def test_a_first_revision_whose_program_exits_repeatedly_is_given_up_once_after_its_time(
+    component: Component, golden: Golden
+) -> None:
+    limit = Settings().first_start
+    assert not given_up(later(ending(component), limit - 1.0))
+    world = later(ending(component), limit)
+    (step,) = planned(world, RejectRevision).steps
+    assert isinstance(step, RejectRevision)
+    assert (step.revision, step.component, step.runs) == (FORMER, component, False)
+    golden(step.why)
+    assert given_up(with_memory(world, rejected=Rejection(revision="another", why=""))), "that was another one"
+    after = replace(world, memory=remember(world.memory, step, world.now))
+    assert not given_up(after)
+    assert noted(after) in (None, ())
+
+
+def test_a_first_revision_is_not_given_up_for_what_runs_with_one_that_is_no_longer_wanted() -> None:
+    world = replace(later(ending(APISERVER), Settings().first_start), revision=NEW)
+    assert not given_up(world)
+    assert noted(world) == ()
+
+
+# --- what is gone back to -------------------------------------------------------------------------------------------
+
+
+def proven(world: World) -> list[str]:
+    return [step.revision for step in prove(view(world)).steps if isinstance(step, NoteProven)]
+
+
+def test_a_revision_is_one_to_go_back_to_once_all_programs_are_healthy_with_it() -> None:
+    world = with_memory(observe(settled(changing(3, 3, ReplicaChange()))), proven=False)
+    assert proven(world) == [NEW]
+    assert proven(with_unit(world, "east-2", Component.SCHEDULER, UnitState.FAILED)) == []
+    assert proven(with_memory(world, replicas=())) == [], "nothing runs"
+
+
+def test_that_is_noted_once_and_again_of_one_that_was_given_up_and_works_after_all() -> None:
+    world = observe(settled(changing(3, 3, ReplicaChange())))
+    assert proven(world) == []
+    assert proven(with_memory(world, rejected=Rejection(revision=FORMER, why=""))) == []
+    assert proven(with_memory(world, rejected=Rejection(revision=NEW, why=""))) == [NEW]
 
 
 @pytest.mark.parametrize("component", [ETCD, APISERVER])

@@ -65,6 +65,7 @@ def test_for_a_quorum_counts_who_is_a_voter_and_healthy(one: Seen, counts: bool)
 def test_an_apiserver_is_off_only_when_somebody_who_can_know_says_so(one: Seen, off: bool) -> None:
     """Its machine, if that answers; who switched the machine off; or the cluster. That we see nothing says nothing."""
     assert alone(one).apiserver_off(one.record) is off
+    assert alone(one).serves_nobody(one.record) is off, "any other one may serve clients"
 
 
 @pytest.mark.parametrize(("lag", "has"), [(None, False), (0, True), (1_000, True), (1_001, False)])
@@ -310,7 +311,7 @@ def test_where_none_of_two_other_sites_holds_the_quorum_the_stronger_one_is_to(
 
 # --- what is lent ---------------------------------------------------------------------------------------------------
 
-LENT = lent(wanted("west", 1)[0])
+LENT = lent("west")
 BEGUN = Seen("west-2")
 
 
@@ -348,6 +349,13 @@ def test_nothing_is_lent_again_amid_a_swap() -> None:
     assert not lends(Seen("east-1"), Seen("west-1"), elsewhere), "what was lent to a move to another site is none"
 
 
+def test_nobody_is_exchanged_at_the_target_before_the_plane_is_there() -> None:
+    world = seen(*east(), Seen("west-1"), Seen("west-2"), to="west", count=2)
+    spare = replace(world.machines[-1], name="west-a2", zone="a")
+    world = replace(world, slots=(Slot(site="west", zone="a"),) * 2, machines=(*world.machines, spare))
+    assert (names(view(world)), view(world).missing) == (["west-1", "west-2"], ())
+
+
 # --- who fills which slot -------------------------------------------------------------------------------------------
 
 
@@ -373,8 +381,18 @@ def test_the_slots_of_other_zones_are_left_by_a_replica_that_fills_one() -> None
 )
 def test_of_two_that_fit_the_one_stays_that_is_better(worse: Seen, why: str) -> None:
     better = Seen("east-4", slot=wanted("east", 1)[0])
-    world = led_by(seen(worse, better, to="east", count=1), "east-4")
+    leader = "east-4" if why == "the other one leads" else "east-1"
+    world = led_by(seen(worse, better, to="east", count=1), leader)
     assert names(view(world)) == ["east-4"], why
+
+
+def test_of_two_that_fit_the_one_stays_that_is_not_draining_or_that_is_cordoned_or_has_the_revision() -> None:
+    world = led_by(seen(Seen("east-1"), Seen("east-4", slot=wanted("east", 1)[0]), to="east", count=1), "east-1")
+    assert names(view(world)) == ["east-1"]
+    assert names(view(with_memory(world, draining=(("east-1", 0.0),)))) == ["east-4"]
+    assert names(view(replace(world, cordoned=("east-4",)))) == ["east-4"]
+    former = replace(world, memory=world.memory.with_replica("east-1", lambda each: replace(each, revision="former")))
+    assert names(view(former)) == ["east-4"]
 
 
 def test_of_two_that_are_equal_the_older_one_stays() -> None:

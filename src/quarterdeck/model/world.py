@@ -230,6 +230,11 @@ class World:
         return self.events_membership if self.memory.events.exists else None
 
     @property
+    def goal(self) -> str:
+        """The site that the spec asks for: all slots are there."""
+        return self.slots[0].site
+
+    @property
     def fixed(self) -> bool:
         """Whether clients have an address that always leads to the same load balancer."""
         return self.front is not None and not self.promoted
@@ -241,7 +246,7 @@ class World:
         """
         if not self.promoted:
             return self.direct
-        alone = len(self.slots) == 1 and self.slots[0].site == self.front
+        alone = len(self.slots) == 1 and self.goal == self.front
         return alone and not any(
             each.site == self.front and each.name in self.elsewhere for each in self.memory.replicas
         )

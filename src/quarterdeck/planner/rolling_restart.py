@@ -47,7 +47,7 @@ def rest(view: Reading) -> RollingRestart | None:
     if apart:
         stops = (world.stops(world.change(each.revision, view.revision)) for each in apart)
         return RollingRestart(apart, world.programs.managers.union(*stops), at_once=True)
-    if view.heading != view.world.slots[0].site:
+    if view.heading != view.world.goal:
         return None
     behind = in_turn(view)
     free = [each for each in view.behind if each in behind and may_stop(world, each, _stops(view, each))]

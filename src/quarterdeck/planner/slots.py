@@ -24,13 +24,13 @@ def slots(*, site: str, zones: tuple[str, ...], replicas: int, present: Iterable
     return tuple(Slot(site=site, zone=zone) for number in rounds for zone in zones if number < numbers[zone])
 
 
-def lent(slot: Slot) -> Slot:
-    """The surge slot: a temporary second slot at the target of a move from one replica to one replica.
+def lent(site: str) -> Slot:
+    """The surge slot: a temporary second slot at ``site``, the target of a move from one replica to one replica.
 
     Two voters need each other, and an apiserver cannot start on a learner. With a second voter, the target is the
     quorum site from the moment it has two, and the voter of the source is never needed again.
     """
-    return Slot(site=slot.site, zone="")
+    return Slot(site=site, zone="")
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,13 +41,13 @@ def stage(world: World, at: str | None, lost: frozenset[str], old: frozenset[str
     """What is wanted now, with ``revision``. ``at``: the quorum site; ``lost``: replicas that can never be used again;
     ``old``: replicas that must be replaced.
     """
-    goal = world.slots[0].site
+    goal = world.goal
     if world.membership is not None:
         back = _retreat(world, goal, at)
         if back is not None:
             return Stage(heading=back, wanted=_members_at(world, back, lost))
     lends = _lends(world, at, goal) or _lends_for_events(world, goal)
-    extra = (lent(world.slots[0]),) if lends else ()
+    extra = (lent(goal),) if lends else ()
     return _filled(world, (*world.slots, *extra), at, lost, old, revision)
 
 
@@ -55,7 +55,7 @@ def _filled(
     world: World, slots: tuple[Slot, ...], at: str | None, lost: frozenset[str], old: frozenset[str], revision: str
 ) -> Stage:
     """Slots are filled by replicas that fit; others of the site fill the remaining ones as substitutes."""
-    goal = slots[0].site
+    goal = world.goal
     order = {record.name: index for index, record in enumerate(world.memory.replicas)}
 
     def cost(record: Replica) -> tuple[int, ...]:
@@ -84,8 +84,7 @@ def _filled(
 
 def _left_alone(world: World) -> frozenset[str]:
     """The cordoned replicas that are members, healthy or not: only a person changes them."""
-    there = (each for each in world.cordoned if world.membership is not None)
-    return frozenset(each for each in there if world.member(each) is not None)
+    return frozenset(each for each in world.cordoned if world.member(each) is not None)
 
 
 def _loosened(world: World, slots: tuple[Slot, ...], empty: tuple[Slot, ...]) -> tuple[Slot, ...]:
@@ -94,7 +93,7 @@ def _loosened(world: World, slots: tuple[Slot, ...], empty: tuple[Slot, ...]) ->
     """
     condemned = world.memory.given_up | world.memory.leaving
     bereft = {(each.site, each.slot.zone) for each in world.memory.replicas if each.name in condemned}
-    if not bereft or not world.settings.healing.other_zones:
+    if not world.settings.healing.other_zones:
         return slots
     taken = {each.machine for each in world.memory.replicas if busy(world, each)}
     anywhere = list(slots)
@@ -119,8 +118,7 @@ def _exchanging(
     others = (*kept, *stay)
     if leaving or not _spare_one(world, others):
         return now
-    empty = _uncovered(slots, others)
-    slot = next((each for each in empty if fits(last, each)), empty[0])
+    (slot,) = _uncovered(slots, others)
     taken = {each.machine for each in world.memory.replicas if busy(world, each)}
     if machine_for(world, slot, taken, (last,)) is None:
         return Stage(heading=site, wanted=now.wanted, waiting=(no_machine(world, slot, f" to replace {last.name}"),))
@@ -161,7 +159,7 @@ def _is_backend(world: World, record: Replica) -> bool:
 def _uncovered(empty: tuple[Slot, ...], acting: tuple[Replica, ...]) -> tuple[Slot, ...]:
     """The slots without a substitute: each substitute covers a slot of its own place if possible, or else any."""
     left = match(empty, acting, lambda _: ()).empty
-    return left[: max(0, len(empty) - len(acting))]
+    return left[: len(empty) - len(acting)]
 
 
 def _stands_in(world: World, record: Replica) -> bool:

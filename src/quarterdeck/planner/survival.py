@@ -50,12 +50,6 @@ class Loss:
     unsure: frozenset[str] = frozenset()
 
 
-def losses(seen: View, failure: FailureDomain) -> tuple[Loss, ...]:
-    """Every failure of a kind that can hit the plane now. For DNS servers only their number counts."""
-    find = _FINDERS.get(failure)
-    return tuple(find(seen)) if find is not None else ()
-
-
 def _machines(seen: View) -> Iterator[Loss]:
     yield from _grouped(seen, lambda record: f"on machine {record.machine}", {})
 
@@ -124,6 +118,7 @@ def _machine(seen: View, record: Replica) -> MachineFact | None:
     return next(found, None)
 
 
+#: Every failure of a kind that can hit the plane now. For DNS servers only their number counts.
 _FINDERS: Mapping[FailureDomain, Callable[[View], Iterator[Loss]]] = {
     FailureDomain.MACHINE: _machines,
     FailureDomain.HOST: _hosts,
@@ -166,7 +161,7 @@ def survivals(seen: View) -> tuple[Survival, ...]:
     return tuple(_survival(failure, _words(seen, failure)) for failure in FailureDomain)
 
 
-def outlives(seen: View, loss: Loss, *, dns: bool = False) -> tuple[Survivability, tuple[str, ...]]:
+def outlives(seen: View, loss: Loss, *, dns: bool) -> tuple[Survivability, tuple[str, ...]]:
     """Whether the plane survives this loss, with ``dns`` also together with the loss of one DNS server; why not, or why
     that is unknown.
     """
@@ -199,7 +194,7 @@ def _words(seen: View, failure: FailureDomain) -> tuple[_Word, ...]:
     now = (_led(seen), _after(seen, Loss(where="")))
     if failure is FailureDomain.DNS:
         return *now, _dns(seen.world.name_servers)
-    return *now, *(_after(seen, each) for each in losses(seen, failure))
+    return *now, *(_after(seen, each) for each in _FINDERS[failure](seen))
 
 
 def _led(seen: View) -> _Word:
@@ -221,8 +216,8 @@ def _dns(servers: int | None) -> _Word:
 def _after(seen: View, loss: Loss) -> _Word:
     """The state after a loss. Without a quorum nothing else matters, so only that is reported."""
     words = [_members(seen, loss), *(_door(seen, site, loss) for site in sorted(seen.held))]
-    if seen.world.memory.of(Cluster.EVENTS).created and seen.events is not None:
-        words.append(_members(seen.events, loss))
+    if (events := seen.events) is not None and events.world.memory.created:
+        words.append(_members(events, loss))
     for answer in (Survivability.NO, Survivability.UNKNOWN):
         found = next((each for each in words if each.answer is answer), None)
         if found is not None:

@@ -283,7 +283,7 @@ def _may_go(view: View, record: Replica, component: Component) -> bool:
     """Whether a lagging member is removed although others are being replaced, or the plane moves: those changes wait
     for it, and nothing depends on it. A voter is one member too many once its replacement joins, so no other may be.
     """
-    if not lags(view, record, component) or view.heading != view.world.slots[0].site:
+    if not lags(view, record, component) or view.heading != view.world.goal:
         return False
     if joins(view, record, component):
         return not _going(view)
@@ -324,8 +324,8 @@ def _condemn(view: View, record: Replica) -> Condemn:
 def _held_back(view: View, record: Replica, moved: AttachVolumes | None) -> str:
     """Why a dead replica is not ``moved``, or else condemned, now; "" if it is."""
     world = view.world
-    member, slots = view.member(record), world.slots
-    if view.heading != slots[0].site:
+    member = view.member(record)
+    if view.heading != world.goal:
         return f"the plane moves to site {view.heading} first"
     if view.resting is not None:
         return f"{view.resting.words} is restarted first"
