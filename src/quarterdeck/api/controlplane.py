@@ -315,6 +315,8 @@ class ControlPlaneStatus(Model):
     addon_manifests: str = ""
     #: The state of each add-on.
     addons: tuple[AddonStatus, ...] = ()
+    #: The epoch of the main etcd cluster whose data records the binding of `quarterdeck:cluster-admins`; absent before.
+    administrators_epoch: Annotated[int, Field(ge=0)] | None = None
     #: Whether the plane was brought back from a backup, and its data was not restored yet. It is paused until then.
     awaits_data: bool = False
     #: The backups of the plane; absent where it has none.
@@ -333,6 +335,7 @@ class StatusChanges(TypedDict, total=False):
     via: tuple[str, ...]
     addon_manifests: str
     addons: tuple[AddonStatus, ...]
+    administrators_epoch: int | None
     awaits_data: bool
     backup: BackupStatus | None
     memory: MemoryStatus

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from quarterdeck.app.access import IssuedKubeconfig, UserAccess, requested_access
     from quarterdeck.app.certificates import Certificate
     from quarterdeck.app.controllers import SetHeld
     from quarterdeck.app.drains import Drain
@@ -74,6 +75,7 @@ __all__ = [
     "Hand",
     "HandBack",
     "HandOver",
+    "IssuedKubeconfig",
     "Looks",
     "LostQuorum",
     "LostSite",
@@ -102,6 +104,7 @@ __all__ = [
     "Unwatched",
     "Upgrade",
     "UpgradeOption",
+    "UserAccess",
     "Verdict",
     "Verification",
     "Watcher",
@@ -110,11 +113,17 @@ __all__ = [
     "home_key",
     "inside_argv",
     "key_file",
+    "requested_access",
     "requester",
 ]
 
 #: The module of each name.
 _PLACES = {
+    "app.access": (
+        "IssuedKubeconfig",
+        "UserAccess",
+        "requested_access",
+    ),
     "app.etcd.alarms": ("Disarming",),
     "app.certificates": ("Certificate",),
     "app.controllers": ("SetHeld",),

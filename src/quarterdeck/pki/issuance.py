@@ -26,8 +26,6 @@ from quarterdeck.pki.authority import create_authority, create_signing_key, issu
 from quarterdeck.pki.certificate import CertificateRequest, Usage
 
 LEAF_LIFETIME = timedelta(days=365)
-ADMIN_LIFETIME = timedelta(days=30)
-ADMIN = "kubernetes-admin"
 #: The name of the first encryption key of a plane.
 FIRST_KEY = "key1"
 
@@ -168,14 +166,6 @@ def without_replica(plane: SharedSecrets, replica: str) -> SharedSecrets:
     """``plane`` without the certificates of a deleted replica: names are never used again."""
     replicas = tuple(each for each in plane.replicas if each[0] != replica)
     return replace(plane, replicas=replicas, generations=_counted(plane, replica, 0))
-
-
-def issue_admin(
-    plane: SharedSecrets, now: datetime, *, name: str = ADMIN, lifetime: timedelta = ADMIN_LIFETIME
-) -> KeyPair:
-    """A client certificate for an administrator. Certificates cannot be revoked: keep their lifetime short."""
-    request = CertificateRequest(common_name=name, organizations=(MASTERS,), usage=Usage.CLIENT, lifetime=lifetime)
-    return issue(plane.kubernetes_ca.issuer, request, now)
 
 
 def issue_etcd_user(plane: SharedSecrets, user: str, now: datetime, *, lifetime: timedelta) -> KeyPair:
