@@ -156,6 +156,9 @@ class Rollout(Model):
     on_failure: OnFailure = OnFailure.GO_BACK
     #: Whether the controllers of all replicas may stop at the same time when they move to another manager.
     downtime_allowed: bool = False
+    #: The generation of certificates for which replicas whose own have expired are restarted without a quorum.
+    #: `quarterdeck certs renew` writes it, with `--offline`.
+    offline_generation: Annotated[int, Field(ge=0)] = 0
 
 
 class RecoveryPolicy(StrEnum):

@@ -16,13 +16,13 @@ from quarterdeck.engine.preflight.local_changes import (
     compared_addons,
     examined_hand_back,
     examined_hand_over,
-    examined_renewal,
     examined_replacement,
     examined_scale,
 )
 from quarterdeck.engine.preflight.moves import examined_abort, examined_move
 from quarterdeck.engine.preflight.preview import forecast, preview
 from quarterdeck.engine.preflight.reach import require_in_reach
+from quarterdeck.engine.preflight.renewal import examined_renewal
 from quarterdeck.engine.preflight.requests import (
     Abort,
     Apply,
@@ -75,8 +75,8 @@ async def examined(home: Home, engine: Callable[[], Engine], request: Request) -
             return await examined_hand_back(engine, home.store, request)
         case Upgrade():
             return await examined_upgrade(engine(), request)
-        case RenewCertificates(name):
-            return await examined_renewal(engine(), name)
+        case RenewCertificates():
+            return await examined_renewal(engine(), request)
         case Abort():
             return await examined_abort(home.store, request)
         case Delete(name):

@@ -10,11 +10,10 @@ from quarterdeck.api.operation import Goal, Operation, OperationType
 from quarterdeck.api.plane.controllers import ControllerProgram, ControllerSetSpec
 from quarterdeck.components.difference import Difference, differences, spec_differences
 from quarterdeck.engine import status
-from quarterdeck.engine.background.certificates import renewed
 from quarterdeck.engine.controller_sets.handover_checks import sets_of
 from quarterdeck.engine.preflight.admission import admit
 from quarterdeck.engine.preflight.moves import examined_abort, require_count, require_done
-from quarterdeck.engine.preflight.preview import Supposing, as_seen, forecast, preview
+from quarterdeck.engine.preflight.preview import Supposing, as_seen, preview
 from quarterdeck.engine.preflight.reach import require_in_reach
 from quarterdeck.engine.preflight.requests import Abort, Examined, HandBack, HandOver, Replace, Scale
 from quarterdeck.engine.reconcile.drive import Engine
@@ -75,20 +74,6 @@ async def examined_exchange(
         await operations.require_changeable(engine.home.store, current)
         return Examined(kind=OperationType.REPLACE, wanted=wanted, current=current, needed=False)
     return await examined_in_place(engine, OperationType.REPLACE, current, wanted, supposing)
-
-
-async def examined_renewal(engine: Engine, name: str) -> Examined:
-    """New certificates for all programs, with the forecast.
-
-    Raises Gone, Conflict (the plane moves), PreconditionFailed (its networks are out of reach).
-    """
-    current = await recorded.existing(engine.home.store, name)
-    wanted = renewed(current)
-    await operations.require_changeable(engine.home.store, current)
-    await require_in_reach(engine.home, current)
-    differences = await compared(engine.home, current, wanted)
-    steps = await forecast(engine.home, wanted)
-    return Examined(kind=OperationType.APPLY, wanted=wanted, current=current, differences=differences, forecast=steps)
 
 
 async def examined_in_place(
