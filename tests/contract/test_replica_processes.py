@@ -30,8 +30,9 @@ from quarterdeck.etcd.real import RealEtcd
 from quarterdeck.kube.http import HttpKube
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName
-from quarterdeck.pki.issuance import create_plane_secrets, issue_admin
+from quarterdeck.pki.issuance import create_plane_secrets
 from quarterdeck.pki.tls import client_context
+from quarterdeck.pki.users import break_glass, issue_user
 from quarterdeck.sites.kernel import PER_LEADER, PER_PLANE, PER_REPLICA
 from quarterdeck.upstream.catalog import UpstreamProgram
 
@@ -105,7 +106,7 @@ def kubectl(
         tls_name=replica.plane.endpoint_name,
     )
     config = tmp_path_factory.mktemp("kubectl") / "kubeconfig"
-    admin = issue_admin(replica.secrets, datetime.now(UTC))
+    admin = issue_user(replica.secrets, break_glass(), datetime.now(UTC))
     config.write_text(kubeconfig("byhand", "admin", server, admin))
     return Kubectl(binaries[UpstreamProgram.KUBECTL], config)
 

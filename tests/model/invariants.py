@@ -275,7 +275,7 @@ def _check_members(world: World, plan: Plan) -> None:
             step
             for step in plan.now
             if isinstance(step, NEEDS_A_QUORUM) and not _withholds(world, step) and not _ends_anyway(world, step)
-            if not _is_over(world, step)
+            if not _is_over(world, step) and not _renews(world, step)
         ]
         claim(not taking, "8: unknown membership is not zero")
         claim(not plan.done, "8: unknown membership is not done")
@@ -339,6 +339,18 @@ def _ends_anyway(world: World, step: Step) -> bool:
     return fact.ready is False
 
 
+def _renews(world: World, step: Step) -> bool:
+    """Whether a step stops what only has certificates that have expired: where no quorum answers, as the user consents;
+    beside a quorum, where nobody hears of it.
+    """
+    if not isinstance(step, StopUnit) or step.replica not in world.expired:
+        return False
+    if world.membership is None:
+        return world.settings.offline
+    member = world.member(step.replica)
+    return member is None or member.health is Health.DOWN
+
+
 def _check_room(world: World, plan: Plan) -> None:
     """One member is defragmented at a time, and who leads last; history is forgotten that all have; and writes are
     taken once all that may be well have room.
@@ -393,6 +405,8 @@ def _check_one_rests(world: World, plan: Plan) -> None:
         rested = next((each for each in now.wanted if each.name == step.replica), None)
         kept = rested is None or (rested.revision == now.revision and not world.replica(rested.name).altered)
         if rested is None or kept or _ends_anyway(world, step) or _needs_quota_alone(world, step):
+            continue
+        if _renews(world, step):
             continue
         out = [each.name for each in now.wanted if each is not rested and not serves(world, each)]
         claim(not out, f"11: {_name(step)} while {out} does not serve")

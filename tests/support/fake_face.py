@@ -13,7 +13,7 @@ from report_lab import probe_result
 from quarterdeck.api.operation import OperationPhase
 from quarterdeck.app import DryRun, Finding, Looks, Quarterdeck, SetHeld, Verdict, Watcher, changes
 from quarterdeck.engine.notices.watchers import Watchers
-from quarterdeck.engine.preflight import local_changes, moves, secret_changes
+from quarterdeck.engine.preflight import local_changes, moves, renewal
 from quarterdeck.engine.workspace import operations, recorded
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Requester
@@ -73,7 +73,7 @@ class FakeFace:
         """Have commands get these answers."""
         for module in (changes, local_changes, moves):
             patch.setattr(module, "preview", self._preview)
-        for module in (changes, secret_changes, moves):
+        for module in (changes, moves, renewal):
             patch.setattr(module, "forecast", self._forecast)
         for module in (changes, local_changes):
             patch.setattr(module, "admit", self._admit)

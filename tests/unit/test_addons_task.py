@@ -306,6 +306,7 @@ async def test_what_a_manager_waits_for_no_longer_comes_with_a_later_turn(
 
 
 async def test_a_plane_without_add_ons_asks_nobody(lab: AddonLab) -> None:
+    await lab.turn()  # makes the binding of its administrators
     for server in lab.fake.kube.apiservers.values():
         server.up = False
     assert await lab.turn() == {}

@@ -17,7 +17,7 @@ from quarterdeck.api.apply import applied_plane, applied_site
 from quarterdeck.api.base import ConditionStatus, Metadata, find_condition, with_condition
 from quarterdeck.api.belongings import PlaneSecrets
 from quarterdeck.api.conditions import ConditionReason, ConditionType
-from quarterdeck.api.controlplane import ControlPlane, new_control_plane
+from quarterdeck.api.controlplane import ControlPlane, OnFailure, Rollout, new_control_plane
 from quarterdeck.api.documents import dump_json, dump_yaml, load
 from quarterdeck.api.operation import Goal, OperationSpec, OperationType
 from quarterdeck.api.plane import memory
@@ -231,6 +231,14 @@ def test_versions_that_a_document_does_not_name_stay_as_they_are() -> None:
     assert (applied.kubernetes_version, applied.etcd.version) == ("v1.35.1", "3.6.12")
     assert applied.upgrade == stored.spec.upgrade
     assert applied.etcd.quota_bytes == 2**32
+
+
+def test_the_consent_to_an_offline_renewal_stays_where_a_document_says_nothing_of_it() -> None:
+    stored = new_control_plane("a", site="east").with_spec(rollout=Rollout(offline_generation=2))
+    kept = applied_plane(stored, changed(new_control_plane("a", site="east"), rollout={"onFailure": "Stay"})).spec
+    assert (kept.rollout.offline_generation, kept.rollout.on_failure) == (2, OnFailure.STAY)
+    withdrawn = changed(new_control_plane("a", site="east"), rollout={"offlineGeneration": 0})
+    assert applied_plane(stored, withdrawn).spec.rollout.offline_generation == 0
 
 
 def test_the_window_of_a_version_stays_with_that_version() -> None:

@@ -76,6 +76,7 @@ def test_every_option_with_a_time_is_of_the_one_type() -> None:
         ("controllers verify", "--slack"),
         ("demo", "--baseline"),
         ("drill run", "--hold"),
+        ("kubeconfig", "--for"),
         ("migrate", "--baseline"),
         ("node token create", "--ttl"),
         ("pause", "--for"),

@@ -135,6 +135,6 @@ def test_a_change_has_succeeded_when_it_is_there_and_no_other_change_waits_for_i
         return with_spec(made, **changes)
 
     assert asks_for_addons(operation(None, plane()))
-    assert not asks_for_addons(operation(None, plane(Nodes(bootstrap=False))))
+    assert asks_for_addons(operation(None, plane(Nodes(bootstrap=False)))), "its administrators need their binding"
     assert asks_for_addons(operation(plane(), plane(Nodes(bootstrap=True))))
     assert not asks_for_addons(operation(plane(), plane(replicas=1)))

@@ -24,11 +24,9 @@ from quarterdeck.pki.authority import create_authority, issue
 from quarterdeck.pki.certificate import BACKDATED, CertificateRequest, Usage
 from quarterdeck.pki.codec import decode, encode
 from quarterdeck.pki.issuance import (
-    ADMIN_LIFETIME,
     LEAF_LIFETIME,
     ReplicaNames,
     create_plane_secrets,
-    issue_admin,
     with_keys,
     with_manager,
     with_replica,
@@ -177,14 +175,6 @@ def test_clients_have_the_names_that_rbac_knows(
     assert subject(pair, NameOID.COMMON_NAME) == [user]
     assert subject(pair, NameOID.ORGANIZATION_NAME) == groups
     assert purposes(pair) == {ExtendedKeyUsageOID.CLIENT_AUTH}
-
-
-def test_an_admins_certificate_is_short_lived(plane: SharedSecrets) -> None:
-    admin = issue_admin(plane, NOW)
-    assert subject(admin, NameOID.ORGANIZATION_NAME) == ["system:masters"]
-    assert expiry(admin.certificate) == NOW + ADMIN_LIFETIME
-    assert ADMIN_LIFETIME < LEAF_LIFETIME
-    assert expiry(issue_admin(plane, NOW, lifetime=timedelta(hours=1)).certificate) == NOW + timedelta(hours=1)
 
 
 def test_certificates_are_valid_from_a_little_before_they_were_issued(issued: ReplicaSecrets) -> None:

@@ -1,4 +1,6 @@
-"""Permissions in quarterdeck's own add-ons: for cloud controller managers, and holders of locks."""
+"""Permissions that quarterdeck gives: to cloud controller managers and holders of locks, in add-ons of its own, and to
+administrators.
+"""
 
 from __future__ import annotations
 
@@ -92,3 +94,13 @@ def for_locks(locks: tuple[str, ...]) -> Content:
     manifests = (role, binding(_NAMESPACE, _NAME, "Role", _NAME, {"User": (_MANAGER,)}))
     found = (wanted_of(each, "", {}) for each in manifests)
     return Content(LOCKS_ADDON, tuple(sorted(found, key=lambda each: each.ref)))
+
+
+#: The group of people who administer a plane. A ClusterRoleBinding of the same name gives it ``cluster-admin``, so that
+#: its permissions can be taken away (as kubeadm's ``kubeadm:cluster-admins``).
+ADMINISTRATORS = "quarterdeck:cluster-admins"
+
+
+def for_administrators() -> Manifest:
+    """The ClusterRoleBinding of administrators. It is no add-on: one that a person deletes must not come back."""
+    return binding("", ADMINISTRATORS, "ClusterRole", "cluster-admin", {"Group": (ADMINISTRATORS,)})

@@ -71,6 +71,9 @@ def _declared(before: ControlPlaneSpec, after: ControlPlaneSpec) -> ControlPlane
     changes: dict[str, object] = {name: getattr(before, name) for name in kept if name not in named}
     if "version" not in after.etcd.model_fields_set:
         changes["etcd"] = after.etcd.model_copy(update={"version": before.etcd.version})
+    if "offline_generation" not in after.rollout.model_fields_set:
+        agreed = {"offline_generation": before.rollout.offline_generation}
+        changes["rollout"] = after.rollout.model_copy(update=agreed)
     return after.model_copy(update=changes)
 
 

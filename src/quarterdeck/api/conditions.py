@@ -26,6 +26,8 @@ class ConditionType(StrEnum):
     LINKS_HEALTHY = "LinksHealthy"
     #: The clocks of the plane's machines agree with the clock of this host. It is measured while the manager runs.
     CLOCKS_SYNCHRONIZED = "ClocksSynchronized"
+    #: No certificate or authority of the plane expires within 30 days. It is checked while the manager runs.
+    CERTIFICATES_VALID = "CertificatesValid"
     #: Each drill of `spec.drills` has passed recently. Only planes with scheduled drills have it.
     DRILLED = "Drilled"
     #: The present state of etcd can be restored from a backup. Only planes with backups have it.
@@ -100,6 +102,10 @@ class ConditionReason(StrEnum):
     SYNCHRONIZED = "Synchronized"
     #: `ClocksSynchronized` is false: a clock is off by more than 30 seconds.
     CLOCK_SKEW = "ClockSkew"
+    #: `CertificatesValid` is true.
+    VALID = "Valid"
+    #: `CertificatesValid` is false: a certificate or an authority expires within 30 days, or has expired.
+    EXPIRING = "Expiring"
     #: `Drilled` or `RestoreProven` is true: each scheduled drill has passed.
     PROVEN = "Proven"
     #: `Drilled` or `RestoreProven` is unknown: a scheduled drill has not run yet.

@@ -122,6 +122,9 @@ class Rollout(Model):
     on_failure: OnFailure = OnFailure.GO_BACK
     #: Whether the controllers of all replicas may stop at the same time when they move to another manager.
     downtime_allowed: bool = False
+    #: The generation of certificates for which replicas whose own have expired are restarted without a quorum.
+    #: `quarterdeck certs renew` writes it, with `--offline`.
+    offline_generation: Annotated[int, Field(ge=0)] = 0
 
 
 class RecoveryPolicy(StrEnum):
@@ -320,6 +323,8 @@ class ControlPlaneStatus(Model):
     addon_manifests: str = ""
     #: The state of each add-on.
     addons: tuple[AddonStatus, ...] = ()
+    #: The epoch of the main etcd cluster whose data records the binding of `quarterdeck:cluster-admins`; absent before.
+    administrators_epoch: Annotated[int, Field(ge=0)] | None = None
     #: Whether the plane was brought back from a backup, and its data was not restored yet. It is paused until then.
     awaits_data: bool = False
     #: The backups of the plane; absent where it has none.
@@ -338,6 +343,7 @@ class StatusChanges(TypedDict, total=False):
     via: tuple[str, ...]
     addon_manifests: str
     addons: tuple[AddonStatus, ...]
+    administrators_epoch: int | None
     awaits_data: bool
     backup: BackupStatus | None
     memory: MemoryStatus

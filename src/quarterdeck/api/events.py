@@ -95,6 +95,10 @@ class EventReason(StrEnum):
     SENDS_PROGRAM = "SendsProgram"
     #: The request of a node for a serving certificate is left to a person.
     NODE_CERTIFICATE_NOT_APPROVED = "NodeCertificateNotApproved"
+    #: Certificates of members of etcd have expired.
+    CERTIFICATES_EXPIRED = "CertificatesExpired"
+    #: A person was given a kubeconfig whose permissions cannot be taken away.
+    BREAK_GLASS = "BreakGlass"
     #: No program leads some of the controllers.
     NO_LEADER = "NoLeader"
     #: The history of the controllers' locks could not be written down.

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from quarterdeck.app.access import IssuedKubeconfig, UserAccess, requested_access
     from quarterdeck.app.certificates import Certificate
     from quarterdeck.app.controllers import SetHeld
     from quarterdeck.app.drains import Drain
@@ -77,6 +78,7 @@ __all__ = [
     "Hand",
     "HandBack",
     "HandOver",
+    "IssuedKubeconfig",
     "Looks",
     "LostQuorum",
     "LostSite",
@@ -108,6 +110,7 @@ __all__ = [
     "Unwatched",
     "Upgrade",
     "UpgradeOption",
+    "UserAccess",
     "Verdict",
     "Verification",
     "Watcher",
@@ -116,11 +119,17 @@ __all__ = [
     "home_key",
     "inside_argv",
     "key_file",
+    "requested_access",
     "requester",
 ]
 
 #: The module of each name.
 _PLACES = {
+    "app.access": (
+        "IssuedKubeconfig",
+        "UserAccess",
+        "requested_access",
+    ),
     "app.etcd.alarms": ("Disarming",),
     "app.certificates": ("Certificate",),
     "app.controllers": ("SetHeld",),

@@ -15,7 +15,8 @@ from typing_extensions import override
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
 from quarterdeck.api.site import Isolation
-from quarterdeck.app import certificates, changes, cordons, drains, drive, logs, service
+from quarterdeck.app import access, certificates, changes, cordons, drains, drive, logs, service
+from quarterdeck.app.access import IssuedKubeconfig, UserAccess, requested_access
 from quarterdeck.app.backup.backups import Backups
 from quarterdeck.app.certificates import Certificate
 from quarterdeck.app.drains import Drain
@@ -39,7 +40,6 @@ from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.reconcile.keeper import Log
 from quarterdeck.engine.reconcile.trials import NoTrials, Trials
 from quarterdeck.engine.workspace import recorded
-from quarterdeck.engine.workspace.access import admin_kubeconfig
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Requester
 from quarterdeck.model.components import Component
@@ -149,9 +149,9 @@ class Quarterdeck(Looks):
         """Every certificate that a plane's programs use: the plane's own, then those of each replica."""
         return await certificates.listed(self._home, name)
 
-    async def kubeconfig(self, name: str) -> str:
-        """A kubeconfig (YAML, with an administrator's key) that is valid before, during and after a migration."""
-        return await admin_kubeconfig(self._home, await recorded.existing(self._home.store, name))
+    async def kubeconfig(self, name: str, wanted: UserAccess | None = None) -> IssuedKubeconfig:
+        """A kubeconfig that is valid before, during and after a migration; by default, an administrator's."""
+        return await access.issued(self._home, name, wanted or requested_access(), self._requester)
 
     # requests
 

@@ -21,7 +21,7 @@ PANELS = {
         "demo": Entry("demo", "Create a plane, migrate it live under load, and report what clients saw."),
         "create": Entry("planes", "Create a control plane without writing a file."),
         "apply": Entry("planes", "Create or change the planes and sites that a file declares."),
-        "kubeconfig": Entry("planes", "Print a kubeconfig for kubectl. It stays valid during and after a migration."),
+        "kubeconfig": Entry("access", "Print a kubeconfig for kubectl. It stays valid during and after a migration."),
         "node": Entry("nodes", "List worker nodes, make join tokens, approve certificates.", is_group=True),
     },
     "Change": {

@@ -44,6 +44,8 @@ class Settings:
     goes_back: bool = True
     #: Whether the controllers of all replicas may stop at once.
     together: bool = False
+    #: Whether replicas whose certificates have expired are restarted for new ones although no quorum answers.
+    offline: bool = False
     #: How long a program of a revision in rollout may run without being ready, while its dependencies are healthy.
     #: kubeadm allows 240 s (its startup probe, 24 times 10 s), within which 8 GiB of data are read, or copied to a
     #: member; a loaded machine takes longer, and no client is affected: so two and a half times as long.

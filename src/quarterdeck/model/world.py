@@ -134,6 +134,8 @@ class World:
     condemned: tuple[str, ...] = ()
     #: Replicas that a person excluded from healing and changes.
     cordoned: tuple[str, ...] = ()
+    #: Replicas whose members have certificates that have expired. Only looked for where a member is not healthy.
+    expired: frozenset[str] = frozenset()
     #: None: it could not be read from a quorum.
     membership: Membership | None = None
     #: Replicas whose etcd has data that is not the plane's; ``membership`` has nothing from their answers.

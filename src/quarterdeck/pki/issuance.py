@@ -31,8 +31,6 @@ from quarterdeck.pki.authority import create_authority, create_signing_key, cros
 from quarterdeck.pki.certificate import CertificateRequest, Usage
 
 LEAF_LIFETIME = timedelta(days=365)
-ADMIN_LIFETIME = timedelta(days=30)
-ADMIN = "kubernetes-admin"
 _FIRST_KEYS = Keys()
 
 
@@ -119,12 +117,13 @@ def _managers(
     )
     etcd_manager = CertificateRequest(common_name="quarterdeck", usage=Usage.CLIENT, lifetime=lifetime)
     return (
-        _issued(kubernetes_ca, kubernetes_ca.use.issuer, manager, now),
-        _issued(etcd_ca, etcd_ca.use.issuer, etcd_manager, now),
+        issued_by(kubernetes_ca, kubernetes_ca.use.issuer, manager, now),
+        issued_by(etcd_ca, etcd_ca.use.issuer, etcd_manager, now),
     )
 
 
-def _issued(authority: Authority, number: int, request: CertificateRequest, now: datetime) -> KeyPair:
+def issued_by(authority: Authority, number: int, request: CertificateRequest, now: datetime) -> KeyPair:
+    """A certificate of the authority with that number (see ``issue``)."""
     return replace(issue(authority.at(number).pair, request, now), issuer=number)
 
 
@@ -289,18 +288,10 @@ def without_replica(plane: SharedSecrets, replica: str) -> SharedSecrets:
     return replace(plane, replicas=replicas, generations=_counted(plane, replica, 0))
 
 
-def issue_admin(
-    plane: SharedSecrets, now: datetime, *, name: str = ADMIN, lifetime: timedelta = ADMIN_LIFETIME
-) -> KeyPair:
-    """A client certificate for an administrator. Certificates cannot be revoked: keep their lifetime short."""
-    request = CertificateRequest(common_name=name, organizations=(MASTERS,), usage=Usage.CLIENT, lifetime=lifetime)
-    return _issued(plane.kubernetes_ca, plane.kubernetes_ca.use.issuer, request, now)
-
-
 def issue_etcd_user(plane: SharedSecrets, user: str, now: datetime, *, lifetime: timedelta) -> KeyPair:
     """A client certificate for a user of etcd's own authentication."""
     request = CertificateRequest(common_name=user, usage=Usage.CLIENT, lifetime=lifetime)
-    return _issued(plane.etcd_ca, plane.etcd_ca.use.issuer, request, now)
+    return issued_by(plane.etcd_ca, plane.etcd_ca.use.issuer, request, now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,7 +319,7 @@ class _Issuer:
             case CertificateKind.APISERVER:
                 request = _apiserver(self.names, self.lifetime)
         authority = self.plane.authority(certificate.signer)
-        return _issued(authority, _issuing_authority(self.plane, certificate), request, self.now)
+        return issued_by(authority, _issuing_authority(self.plane, certificate), request, self.now)
 
     def _member(self) -> CertificateRequest:
         # IP addresses only: with DNS names etcd would look peers up in reverse (etcd: client/pkg/transport).

@@ -59,6 +59,15 @@ def check_secrets(secrets: SharedSecrets, now: datetime) -> None:
         check_certificate(name, certificate, now)
 
 
+def check_authorities(secrets: SharedSecrets, now: datetime) -> None:
+    """Check the authorities that issue a plane's certificates: what they issue ends with them. Raises
+    PreconditionFailed for the first that is not valid at ``now``.
+    """
+    for each in fields(secrets):
+        if isinstance(found := getattr(secrets, each.name), Authority):
+            check_certificate(shown_as(each.name), found.issuer.certificate, now)
+
+
 def certificates(secrets: SharedSecrets) -> tuple[tuple[str, bytes], ...]:
     """Every certificate of a plane (PEM) with a name for people: ``etcd-ca``, ``demo-1/apiserver``."""
     found: list[tuple[str, bytes]] = []

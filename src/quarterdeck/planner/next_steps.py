@@ -25,8 +25,20 @@ def status(world: World) -> str:
 
 def quorum(world: World) -> str:
     """What to do where no quorum of a cluster answers."""
+    if world.expired and not world.settings.offline:
+        return renewal(world)
     silent = f"bring back the members that do not answer: {world.command('status')} lists them"
     return f"{silent}; if they are gone for good, see {new_epoch(world)}"
+
+
+def expired(world: World) -> str:
+    """The replicas whose certificates have expired, in a sentence."""
+    return f"certificates of {', '.join(sorted(world.expired))} have expired"
+
+
+def renewal(world: World) -> str:
+    """The same, with the command that renews them where no quorum answers."""
+    return f"{expired(world)}: {world.command('certs renew', *([] if world.membership else ['--offline']))}"
 
 
 def new_epoch(world: World, *flags: str) -> str:

@@ -12,7 +12,7 @@ from quarterdeck.model.membership import Health
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.units import IDLE, UnitState
 from quarterdeck.model.world import ReplicaFact, World
-from quarterdeck.planner.members import NOSPACE, acts, all_raised
+from quarterdeck.planner.members import NOSPACE, acts, all_raised, can_spare
 from quarterdeck.planner.space import needs_quota
 
 
@@ -111,9 +111,29 @@ def as_it_is(change: ReplicaChange, fact: ReplicaFact, revision: str) -> Replica
 
 def may_stop(world: World, record: Replica, stops: Collection[Component]) -> bool:
     """Whether these programs of a replica may stop although no other replica takes over: no client is affected, or
-    only that makes room in etcd.
+    only that makes room in etcd, or gives it certificates that others accept.
     """
-    return costs_nothing(world, record, stops) or restarts_for_quota(world, record, stops)
+    if costs_nothing(world, record, stops) or restarts_for_quota(world, record, stops):
+        return True
+    return restarts_expired(world, record)
+
+
+def restarts_expired(world: World, record: Replica) -> bool:
+    """Whether a replica whose certificates have expired is restarted for new ones. Members with new and with expired
+    certificates refuse each other, so no order of restarts keeps a quorum of these: where none answers, none is waited
+    for, if the user consents. Restarts lose no data. A quorum that answers without the replica is kept.
+    """
+    if record.name not in world.expired:
+        return False
+    there = [each for each in Cluster if each is Cluster.MAIN or world.memory.events.exists]
+    return all(_restarts_in(world.of(each), record) for each in there)
+
+
+def _restarts_in(world: World, record: Replica) -> bool:
+    if world.membership is None:
+        return world.settings.offline
+    member = world.member(record.name)
+    return (member is None or member.health is Health.DOWN) and can_spare(world, record)
 
 
 def restarts_for_quota(world: World, record: Replica, stops: Collection[Component]) -> bool:

@@ -20,6 +20,7 @@ from quarterdeck.errors import Corrupt, NotFound, Paused, PreconditionFailed
 from quarterdeck.etcd.facts import KeySpaceHash
 from quarterdeck.model.epochs import MemberWord
 from quarterdeck.model.world import World
+from quarterdeck.planner.next_steps import expired
 from quarterdeck.planner.rules.standby import offer
 from quarterdeck.planner.rules.volume_moves import may_return
 from quarterdeck.planner.standbys import without_standbys
@@ -116,6 +117,8 @@ def _required(name: str, world: World) -> Survivors:
     if not world.memory.created and left is None:
         seen = "its new epoch is about to begin" if world.memory.epoch else "its etcd cluster was not created yet"
         raise PreconditionFailed(doing, seen, f"'quarterdeck wait {name}' continues it")
+    if left is None and world.expired:
+        raise PreconditionFailed(doing, expired(world), f"{world.command('certs renew', '--offline')} loses no data")
     if left is None and (instead := offer(world)):
         raise PreconditionFailed(doing, "no member of its etcd answers but its standby", instead)
     if left is None:

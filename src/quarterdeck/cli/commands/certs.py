@@ -66,12 +66,26 @@ def _row(found: Certificate, now: datetime) -> CertificateRow:
     )
 
 
-@command(app, "certs renew alpha")
-def renew(name: Name, yes: Yes = False, detached: Detach = False, output: OutputOption = Output.TABLE) -> None:
+@command(app, "certs renew alpha", "certs renew alpha --offline")
+def renew(
+    name: Name,
+    offline: Annotated[
+        bool,
+        typer.Option(
+            "--offline",
+            help="Where certificates have expired, and no quorum answers: restart all replicas without one.",
+        ),
+    ] = False,
+    yes: Yes = False,
+    detached: Detach = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
     """Renew all certificates except those of the authorities, and restart one replica after another with them."""
     go_inside_to_drive(name)
-    examined = planned(RenewCertificates(name))
-    change(examined, "renew", f"renew the certificates of plane {name}?", yes=yes, detached=detached, output=output)
+    examined = planned(RenewCertificates(name, offline=offline))
+    how = ", and restart all of its programs without a quorum" if offline else ""
+    question = f"renew the certificates of plane {name}{how}?"
+    change(examined, "renew", question, yes=yes, detached=detached, output=output)
 
 
 @command(app, "certs rotate-ca alpha", "certs rotate-ca alpha --ca kubernetes --finish")

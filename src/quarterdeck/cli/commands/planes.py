@@ -1,8 +1,7 @@
-"""Commands on planes: create, apply, plan, delete, kubeconfig, logs, pause, resume."""
+"""Commands on planes: create, apply, plan, delete, logs, pause, resume."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -42,7 +41,6 @@ from quarterdeck.cli.plan_text import print_examined, print_findings, print_fore
 from quarterdeck.cli.readable import size
 from quarterdeck.cli.work import confirm, detach, follow, gone
 from quarterdeck.errors import Gone, InvalidInput
-from quarterdeck.files import write_secret
 from quarterdeck.model.components import Component
 
 app = group()
@@ -253,19 +251,6 @@ def delete(
     kept = plane.status.backup is not None and backups is None
     text = f"plane {name} is gone" + ("; its backups are kept, and 'restore --from' brings it back" if kept else "")
     _tell(changed(name, "delete"), None, output, "" if detached else text)
-
-
-@command(app, "kubeconfig alpha --output-file alpha.kubeconfig")
-def kubeconfig(
-    name: Name,
-    file: Annotated[Path | None, typer.Option("--output-file", help="Write it to this file, mode 0600.")] = None,
-) -> None:
-    """Print a kubeconfig for kubectl. It stays valid during and after a migration."""
-    text = call(lambda face: face.kubeconfig(name))
-    if file is None:
-        sys.stdout.write(text)
-    else:
-        write_secret(file, text.encode())
 
 
 @command(app, "logs alpha", "logs alpha --component kube-apiserver --lines 200")

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from quarterdeck.actions.addons import Addons, NeedsAPerson, Waits, kept_for_locks
+from quarterdeck.actions.administrators import bind_administrators
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import refresh, write_status
 from quarterdeck.addons.content import Content
@@ -93,9 +94,11 @@ class AddonTask:
 
         Raises Unavailable when no apiserver answers, Corrupt when the manifests are gone.
         """
-        resource = plane.resource
+        resource, doing = plane.resource, f"applying the add-ons of plane {plane.name}"
         if resource.metadata.deletion_timestamp is not None:
             return
+        if resource.status.administrators_epoch != plane.memory.epoch:
+            await bind_administrators(plane, await ready_apiserver(plane, doing))
         self._own = {each.addon: each for each in _quarterdecks(plane)}
         if not (self._own or resource.status.addon_manifests or resource.status.addons):
             return
@@ -107,9 +110,7 @@ class AddonTask:
             self._contents = {each.addon: each for each in addons.contents_of(self._manifests)}
         contents = (*self._contents.values(), *self._own.values())
         objects = [each for content in contents for each in content.objects]
-        found = await Addons.seen(
-            plane, await ready_apiserver(plane, f"applying the add-ons of plane {plane.name}"), objects
-        )
+        found = await Addons.seen(plane, await ready_apiserver(plane, doing), objects)
         await self._announce(plane)
         states = [await self._kept(plane, found, each) for each in self._wanted()]
         states += [state for each in self._gone(plane, found) if (state := await self._removed(plane, found, each))]

@@ -6,15 +6,19 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from pydantic import JsonValue
 
 from quarterdeck.actions.addresses import apiserver_address, seat_of
 from quarterdeck.actions.plane import Plane
+from quarterdeck.actions.status import tell_condition
 from quarterdeck.addons.applyset import MANAGER
+from quarterdeck.api.base import ConditionStatus
+from quarterdeck.api.conditions import ConditionReason, ConditionType
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.events import EventReason
+from quarterdeck.api.names import few
 from quarterdeck.api.operation import OperationType
 from quarterdeck.components.settings import CLUSTER_DOMAIN, service_ip
 from quarterdeck.engine.notices.events import Happening
@@ -32,7 +36,8 @@ from quarterdeck.stores.port import EventType
 @dataclass(kw_only=True)
 class CertificateRenewal:
     """A background task: when a third of the life of a certificate is left, all of the plane's are renewed, as by
-    ``certs renew``: one replica after the other reloads them. Authorities stay.
+    ``certs renew``: one replica after the other is restarted with them. Authorities stay. A condition warns of what
+    expires within ``WARN``.
     """
 
     home: Home
@@ -45,25 +50,53 @@ class CertificateRenewal:
         now = asyncio.get_running_loop().time()
         if now - self._last < self.every:
             return
+        await _tell_expiry(plane)
         if _due(plane):
             await plane.check()
             await operations.change(self.home, renewed(plane.resource), OperationType.APPLY, self.requester)
         self._last = now
 
 
-def renewed(plane: ControlPlane) -> ControlPlane:
-    """A plane, with new certificates requested."""
+def renewed(plane: ControlPlane, *, offline: bool = False) -> ControlPlane:
+    """A plane, with new certificates requested. ``offline``: replicas whose own have expired get them although no
+    quorum answers.
+    """
     spec = plane.spec
-    newer = spec.certificates.model_copy(update={"generation": spec.certificates.generation + 1})
-    return plane.with_spec(certificates=newer)
+    generation = spec.certificates.generation + 1
+    newer = spec.certificates.model_copy(update={"generation": generation})
+    if not offline:
+        return plane.with_spec(certificates=newer)
+    rollout = spec.rollout.model_copy(update={"offline_generation": generation})
+    return plane.with_spec(certificates=newer, rollout=rollout)
 
 
 def _due(plane: Plane) -> bool:
+    """Whether a renewal is due, and of use: what is issued ends with its authority at the latest."""
     now = datetime.fromtimestamp(plane.clock(), UTC)
-    issued = (pem for name, pem in certificates(plane.secrets) if not is_authority(name))
-    return any(validity(pem).due(now) for pem in issued)
+    found = {name: validity(pem) for name, pem in certificates(plane.secrets)}
+    last = {each.not_after for name, each in found.items() if is_authority(name)}
+    leafs = (each for name, each in found.items() if not is_authority(name))
+    return any(each.due(now) and each.not_after not in last for each in leafs)
 
 
+#: How long before a certificate or an authority expires the condition says so. Others are renewed long before.
+WARN = timedelta(days=30)
+
+
+async def _tell_expiry(plane: Plane) -> None:
+    now, soon = datetime.fromtimestamp(plane.clock(), UTC), dict[str, datetime]()
+    for name, pem in certificates(plane.secrets):
+        ends = validity(pem).not_after
+        if ends - now < WARN:
+            soon[name] = ends
+    problems = [f"{name} {'expired' if ends <= now else 'expires'} on {ends:%F}" for name, ends in soon.items()]
+    reason = ConditionReason.EXPIRING if soon else ConditionReason.VALID
+    status = ConditionStatus.FALSE if soon else ConditionStatus.TRUE
+    await tell_condition(plane, ConditionType.CERTIFICATES_VALID, (status, reason, few(problems, _TOLD, "; ")))
+
+
+#: How many certificates the condition names.
+_TOLD = 5
 _PATH = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 
 

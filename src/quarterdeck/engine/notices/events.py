@@ -25,6 +25,7 @@ from quarterdeck.planner.members import (
     raised,
     strays,
 )
+from quarterdeck.planner.next_steps import expired, renewal
 from quarterdeck.planner.revisions import stand_still
 from quarterdeck.planner.rules.healing import held_back
 from quarterdeck.planner.rules.recovery import advice
@@ -55,6 +56,7 @@ def happenings(world: World) -> frozenset[Happening]:
         (
             *clusters,
             *_of_epochs(world),
+            *_of_certificates(world),
             *_of_replicas(worlds),
             *_of_healing(world),
             *_of_leading(world),
@@ -116,6 +118,13 @@ def _of_epochs(world: World) -> list[Happening]:
         for each in memory.kept
     ]
     return found
+
+
+def _of_certificates(world: World) -> list[Happening]:
+    if not world.expired:
+        return []
+    words = expired(world) if world.settings.offline else renewal(world)
+    return [Happening(EventReason.CERTIFICATES_EXPIRED, words)]
 
 
 def _of_etcd(world: World, etcd: str) -> list[Happening]:

@@ -13,6 +13,7 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.volumes import volume_name
 from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.engine.observation.assemble import Dated, EtcdFacts, ReplicaPlace, Seen, ServerFacts, assemble
+from quarterdeck.engine.observation.expiry import expired_replicas
 from quarterdeck.engine.observation.liveness import Liveness
 from quarterdeck.engine.observation.observe_etcd import EtcdObserver
 from quarterdeck.engine.observation.observe_kubelets import KubeletsObserver
@@ -104,7 +105,8 @@ class Observer:
         there = (each for each in known.memory.replicas if not (known.memory.is_former(each) or each.standby))
         there = (each for each in there if membership is None or not was_removed(membership, each))
         machines = site_use.marked(world.machines, sites)
-        return replace(world, slots=self.goal.slots(there), machines=machines)
+        expired = expired_replicas(self.plane, world)
+        return replace(world, slots=self.goal.slots(there), machines=machines, expired=expired)
 
     def _known(self, memory: Memory, now: float) -> World:
         """The known state before an observation: the wanted state, and the memory."""

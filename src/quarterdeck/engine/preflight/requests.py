@@ -87,9 +87,12 @@ class HandBack:
 
 @dataclass(frozen=True, slots=True)
 class RenewCertificates:
-    """Renew all certificates except those of authorities; one replica after the other reloads them."""
+    """Renew all certificates except those of authorities; one replica after the other is restarted with them.
+    ``offline``: also where they have expired, so that no quorum answers; clients see an outage.
+    """
 
     name: str
+    offline: bool = False
 
 
 class RotationStage(StrEnum):

@@ -11,12 +11,11 @@ from quarterdeck.api.plane.certificates import AuthorityUse, Signer
 from quarterdeck.components.authorities import with_uses
 from quarterdeck.components.credentials import Authority, SharedSecrets, uses
 from quarterdeck.engine import status
-from quarterdeck.engine.background.certificates import renewed
 from quarterdeck.engine.preflight.key_rotations import examined_key_rotation
-from quarterdeck.engine.preflight.local_changes import compared, examined_in_place
+from quarterdeck.engine.preflight.local_changes import examined_in_place
 from quarterdeck.engine.preflight.moves import require_done
-from quarterdeck.engine.preflight.preview import forecast
 from quarterdeck.engine.preflight.reach import require_in_reach
+from quarterdeck.engine.preflight.renewal import examined_renewal
 from quarterdeck.engine.preflight.requests import (
     Examined,
     RenewCertificates,
@@ -25,7 +24,7 @@ from quarterdeck.engine.preflight.requests import (
     RotationStage,
 )
 from quarterdeck.engine.reconcile.drive import Engine
-from quarterdeck.engine.workspace import operations, recorded
+from quarterdeck.engine.workspace import recorded
 from quarterdeck.engine.workspace.belongings import secrets_of
 from quarterdeck.errors import Conflict
 from quarterdeck.model.findings import Finding, Verdict
@@ -40,23 +39,12 @@ async def examined_secrets(engine: Engine, request: RenewCertificates | RotateAu
     authority has expired; its networks are out of reach), and what ``admit`` does.
     """
     match request:
-        case RenewCertificates(name):
-            return await _examined_renewal(engine, name)
+        case RenewCertificates():
+            return await examined_renewal(engine, request)
         case RotateAuthorities():
             return await _examined_rotation(engine, request)
         case RotateKey():
             return await examined_key_rotation(engine, request)
-
-
-async def _examined_renewal(engine: Engine, name: str) -> Examined:
-    """New certificates for all programs."""
-    current = await recorded.existing(engine.home.store, name)
-    wanted = renewed(current)
-    await operations.require_changeable(engine.home.store, current)
-    await require_in_reach(engine.home, current)
-    differences = await compared(engine.home, current, wanted)
-    steps = await forecast(engine.home, wanted)
-    return Examined(kind=OperationType.APPLY, wanted=wanted, current=current, differences=differences, forecast=steps)
 
 
 async def _examined_rotation(engine: Engine, request: RotateAuthorities) -> Examined:

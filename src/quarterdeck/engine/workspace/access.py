@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -11,6 +12,7 @@ from urllib.parse import quote
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.plane.endpoint import EndpointMode
 from quarterdeck.api.site import AddressSpace
+from quarterdeck.components.credentials import MASTERS
 from quarterdeck.components.kubeconfig import Server, kubeconfig
 from quarterdeck.components.settings import url
 from quarterdeck.drivers.endpoints import name_servers
@@ -22,7 +24,8 @@ from quarterdeck.errors import TimedOut
 from quarterdeck.files import file_errors
 from quarterdeck.model.units import MachineRole, UnitSpec
 from quarterdeck.package import SOURCE
-from quarterdeck.pki.issuance import issue_admin
+from quarterdeck.pki.users import PROBE, UserAccess, issue_user
+from quarterdeck.pki.validity import expiry
 
 if TYPE_CHECKING:
     from quarterdeck.probe.target import ProbeTarget
@@ -75,9 +78,24 @@ async def _until_open(address: str, port: int, next_step: str) -> None:
         raise TimedOut("opening the door", f"nothing listens at {address}:{port} yet", next_step) from None
 
 
-async def admin_kubeconfig(home: Home, plane: ControlPlane, *, now: datetime | None = None) -> str:
-    """A kubeconfig (YAML) for a person; works unchanged before, during and after a migration."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IssuedKubeconfig:
+    """A kubeconfig for a person. ``text`` (YAML) has the private key. ``ends``: when its certificate expires (aware).
+    ``bound``: False as long as quarterdeck has not bound the administrators' group, which this one depends on.
+    """
+
+    access: UserAccess
+    text: str = field(repr=False)
+    ends: datetime
+    bound: bool = True
+
+
+async def user_kubeconfig(home: Home, plane: ControlPlane, access: UserAccess) -> IssuedKubeconfig:
+    """A kubeconfig for a person; works unchanged before, during and after a migration. Raises PreconditionFailed when
+    the plane's authority has expired.
+    """
     secrets = await secrets_in_use(home.store, plane)
+    client = issue_user(secrets, access, datetime.now(UTC))
     site = await home.site(plane.spec.placement.site)
     space = site.spec.space
     # Names in the user's own DNS need no door, unless the network itself does.
@@ -87,9 +105,13 @@ async def admin_kubeconfig(home: Home, plane: ControlPlane, *, now: datetime | N
         ca=secrets.kubernetes_ca.bundle,
         proxy_url=await open_door(home, plane, space) if own else "",
     )
-    client = issue_admin(secrets, now or datetime.now(UTC))
-    name = plane.metadata.name
-    return kubeconfig(name, f"{name}-admin", server, client)
+    name, status = plane.metadata.name, plane.status
+    return IssuedKubeconfig(
+        access=access,
+        text=kubeconfig(name, f"{name}-{access.user}", server, client),
+        ends=expiry(client.certificate),
+        bound=not access.administers or status.administrators_epoch == status.memory.epoch,
+    )
 
 
 async def _asked_by_clients(home: Home, plane: ControlPlane, space: AddressSpace) -> tuple[tuple[str, int], ...]:
@@ -105,7 +127,9 @@ async def probe_target(home: Home, plane: ControlPlane) -> ProbeTarget:
     from quarterdeck.probe.target import ProbeTarget  # few programs probe
 
     secrets = await secrets_in_use(home.store, plane)
-    client = issue_admin(secrets, datetime.now(UTC), name="quarterdeck-probe")
+    # A probe also measures planes whose RBAC a person has changed.
+    access = UserAccess(user=PROBE, groups=(MASTERS,))
+    client = issue_user(secrets, access, datetime.now(UTC))
     mode = plane.spec.endpoint.mode
     space = (await home.site(plane.spec.placement.site)).spec.space
     return ProbeTarget(

@@ -98,12 +98,14 @@ def reached(goal: Goal, plane: ControlPlane) -> bool:
 
 
 def asks_for_addons(operation: Operation | None) -> bool:
-    """Whether an operation changes a plane's wanted add-ons, including quarterdeck's own."""
+    """Whether an operation changes the objects that a plane is to have: its add-ons, including quarterdeck's own. Each
+    new plane has the binding of its administrators at least.
+    """
     if operation is None or operation.spec.to is None:
         return False
     before, after = operation.spec.from_, operation.spec.to
     if before is None:
-        return bool(after.addon_manifests) or after.spec.nodes.bootstrap is not False or _in_a_cloud(after)
+        return True
     return _own(before) != _own(after) or after.addon_manifests != before.addon_manifests
 
 

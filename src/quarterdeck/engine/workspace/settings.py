@@ -76,6 +76,7 @@ def planner_settings(plane: ControlPlane) -> Settings:
         drain=endpoint.drain,
         goes_back=goes_back,
         together=plane.spec.rollout.downtime_allowed,
+        offline=0 < plane.spec.rollout.offline_generation == plane.spec.certificates.generation,
         healing=healing,
     )
 

@@ -34,6 +34,7 @@ from quarterdeck.planner.revisions import (
     may_stop,
     never_ready,
     next_revision,
+    restarts_expired,
     restarts_for_quota,
     stand_still,
 )
@@ -99,6 +100,9 @@ def _not_yet(view: View) -> tuple[Wait, ...]:
     if deaf:
         purpose = ", before controllers are handed over"
         return tuple(next_steps.machine(view.world, each, purpose) for each in deaf)
+    if view.world.membership is None and view.world.expired:
+        what = f"a quorum of the members to answer, before {behind[0].name} is restarted"
+        return (Wait(what, next_steps.quorum(view.world)),)
     first = next(iter(in_turn(view)), behind[0])
     apart = not_ready_for(view, first) if view.world.keeps_events_apart(view.revision) else ()
     return apart or _unspared(view, first) or (others_well(view, first, "is restarted"),)
@@ -120,6 +124,8 @@ def _unspared(view: View, record: Replica) -> tuple[Wait, ...]:
 
 def _stop(view: View, record: Replica, component: Component) -> Step:
     why = "it is restarted with its next revision"
+    if restarts_expired(view.world, record):
+        why = "its certificates have expired: it is restarted with new ones"
     if view.revision in view.fact(record).stuck:
         why = "it did not reload its new files: it is restarted"
     return StopUnit(site=record.site, why=why, replica=record.name, component=component)

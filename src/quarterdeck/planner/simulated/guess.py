@@ -46,6 +46,7 @@ def from_world(world: World) -> Truth:
         now=world.now,
         deleting=world.deleting,
         standby=world.standby,
+        expired=frozenset((name, world.memory.replica(name).revision) for name in world.expired),
         reattachable=bool(world.replicas) and all(each.reattachable for each in world.replicas),
         settings=world.settings,
     )
@@ -73,7 +74,7 @@ def _from_fact(world: World, name: str) -> SimReplica:
         shapes=shapes,
         data=fact.has_data is not False,
         warm=fact.ready is True,
-        member=_member_from(world.membership, name, world.settings.lag_bound),
+        member=_member_from(world.membership, name, world.settings.lag_bound) or _remembered(world, name),
         events=_member_from(world.events_membership, name, world.settings.lag_bound),
         events_data=fact.events.has_data is True,
         stuck=fact.stuck,
@@ -100,6 +101,14 @@ def _member_from(membership: Membership | None, name: str, bound: int) -> SimMem
     behind = 0 if not listed.learner or (listed.lag is not None and listed.lag <= bound) else CATCH_UP
     silent = GRACE if listed.health is Health.DOWN else 0
     return SimMember(id=listed.id, learner=listed.learner, behind=behind, silent=silent, fill=_fill(listed.space))
+
+
+def _remembered(world: World, name: str) -> SimMember | None:
+    """Members with expired certificates tell nobody who is a member: those that were are assumed to be."""
+    record = world.memory.replica(name)
+    if world.membership is not None or not world.expired or not record.listed or world.memory.is_former(record):
+        return None
+    return SimMember(id=record.member_id, learner=record.standby)
 
 
 def _is_full(membership: Membership | None) -> bool:

@@ -37,6 +37,7 @@ def observe(truth: Truth) -> World:
         changes=truth.changes,
         condemned=truth.condemned,
         cordoned=truth.cordoned,
+        expired=frozenset(each.name for each in truth.memory.replicas if (each.name, each.revision) in truth.expired),
         membership=_membership(truth),
         words=_words(truth),
         consent=truth.consent,

@@ -38,7 +38,8 @@ class Truth(NoFaults):
     site always, unless it is ``promoted``. ``named`` are the replicas whose own addresses the name has while ``record``
     is ``APISERVERS``. ``full``: etcd has raised NOSPACE, and takes no writes. ``events_leader`` and ``events_full`` are
     those of the events' cluster. ``reattachable``: volumes can go to other machines. ``kubelets``: they renew their
-    Leases, or there are none. Other fields are as in ``World``.
+    Leases, or there are none. ``expired``: replicas, each with the revision whose certificates have expired there: no
+    other member talks with one that runs with these. Other fields are as in ``World``.
 
     Machines may be off here, programs crashed or hung, and members behind: an observation says so, and a dry run
     starts from it. Tests inject all other faults, in a subclass that overrides the methods of ``NoFaults``.
@@ -71,6 +72,7 @@ class Truth(NoFaults):
     events_full: bool = False
     reattachable: bool = False
     kubelets: bool = True
+    expired: frozenset[tuple[str, str]] = frozenset()
     consent: Consent = field(default_factory=Consent)
     standby: Slot | None = None
     settings: Settings = field(
@@ -225,13 +227,16 @@ class Truth(NoFaults):
 
     @cached_property
     def _live(self) -> frozenset[str]:
-        """The members whose etcd runs on its data. One that no record names does so on a machine of somebody's."""
+        """The members whose etcd runs on its data, with certificates that others accept. One that no record names does
+        so on a machine of somebody's.
+        """
         return frozenset(
             name
             for name, replica in self.replicas
             if replica.member is not None and replica.data and replica.runs(Component.ETCD)
             if self.up(name) or name not in self._sites
             if not self.hangs(replica, Component.ETCD)
+            if not self.expired or (name, dict(replica.shapes).get(Component.ETCD, "")) not in self.expired
         )
 
     @cached_property

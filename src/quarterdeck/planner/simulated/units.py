@@ -44,22 +44,26 @@ def unit(truth: Truth, step: StartUnit | StopUnit | RestartUnit | ReviveUnit) ->
         altered=replica.altered - {step.component},
     )
     crashed = (replica.crashed - {step.component}) & units | truth.ended(replica)
-    return _heard(truth.with_replica(step.replica, replace(replica, crashed=crashed)), step)
+    after = truth.with_replica(step.replica, replace(replica, crashed=crashed))
+    return _heard(truth, step, after)
 
 
 def _killed(step: object) -> frozenset[Component]:
     return frozenset({step.component}) if isinstance(step, ReviveUnit) else frozenset()
 
 
-def _heard(truth: Truth, step: StartUnit | StopUnit | RestartUnit | ReviveUnit) -> Truth:
-    """A member that has just started and follows the leader is no longer silent."""
-    replica = truth.replica(step.replica)
-    member = replica.member
-    if isinstance(step, StopUnit) or step.component != Component.ETCD or member is None or not member.silent:
+def _heard(before: Truth, step: StartUnit | StopUnit | RestartUnit | ReviveUnit, truth: Truth) -> Truth:
+    """A member that has just started and follows the leader is no longer silent, nor is any other one that follows
+    where that made a quorum.
+    """
+    if isinstance(step, StopUnit) or step.component != Component.ETCD:
         return truth
-    if step.replica not in truth.following:
-        return truth
-    return truth.with_replica(step.replica, replace(replica, member=replace(member, silent=0)))
+    heard = truth.following if before.elected is None else truth.following & {step.replica}
+    for name in sorted(heard):
+        replica = truth.replica(name)
+        if replica.member is not None and replica.member.silent:
+            truth = truth.with_replica(name, replace(replica, member=replace(replica.member, silent=0)))
+    return truth
 
 
 def reloaded(truth: Truth, step: ReloadUnit) -> Truth:
