@@ -36,7 +36,7 @@ from quarterdeck.api.plane.controllers import CloudControllerManager
 from quarterdeck.api.plane.epochs import StandbyPlacement
 from quarterdeck.api.plane.etcd import Events
 from quarterdeck.api.plane.nodes import Nodes
-from quarterdeck.api.values import DEFAULT_KUBERNETES_VERSION
+from quarterdeck.api.values import DEFAULT_ETCD_VERSION, DEFAULT_KUBERNETES_VERSION
 from quarterdeck.engine.workspace import operations
 from quarterdeck.errors import NotFound, QuarterdeckError
 from quarterdeck.model.components import Component
@@ -65,7 +65,7 @@ class Wish:
     """What the user asks for: replicas at a site, whose etcd has a flag set (``count``), whose apiservers trust this
     ``issuer``, other ones than there are now (``others``), whose events are kept in an etcd of their own (``apart``),
     which have a cloud controller manager (``cloud``), with a standby at another site (``standby``), of the former minor
-    version of Kubernetes (``former``); or (``site`` empty) that the plane goes.
+    version of Kubernetes (``former``) or of etcd (``former_etcd``); or (``site`` empty) that the plane goes.
     """
 
     site: str = ""
@@ -77,6 +77,7 @@ class Wish:
     cloud: bool = False
     standby: str = ""
     former: bool = False
+    former_etcd: bool = False
 
     def __str__(self) -> str:
         details = f"{' with a flag' if self.count else ''}{' with an issuer' if self.issuer else ''}"
@@ -84,6 +85,7 @@ class Wish:
         details += ", with a cloud controller manager" if self.cloud else ""
         details += f", with a standby at {self.standby}" if self.standby else ""
         details += ", of the former version" if self.former else ""
+        details += ", of the former etcd" if self.former_etcd else ""
         return f"{self.replicas} at {self.site}{details}" if self.site else "no plane"
 
     def of(self, plane: ControlPlane) -> ControlPlane:
@@ -95,7 +97,9 @@ class Wish:
             update={
                 "spec": spec.model_copy(
                     update={
-                        "etcd": spec.etcd.model_copy(update={"events": Events(separate=self.apart)}),
+                        "etcd": spec.etcd.model_copy(
+                            update={"events": Events(separate=self.apart), "version": _etcd(self)}
+                        ),
                         "extra_args": spec.extra_args.model_copy(update={"etcd": flags}),
                         "authentication": _trusted(self.issuer) if self.issuer else None,
                         "replace_replicas": there,
@@ -114,6 +118,10 @@ FORMER = former(Component.APISERVER)
 
 def _version(wish: Wish) -> str:
     return f"v{FORMER}" if wish.former else DEFAULT_KUBERNETES_VERSION
+
+
+def _etcd(wish: Wish) -> str:
+    return str(former(Component.ETCD)) if wish.former_etcd else DEFAULT_ETCD_VERSION
 
 
 def _standby(wish: Wish) -> StandbyPlacement | None:
@@ -162,6 +170,7 @@ WEST1, WEST3 = Wish("west", 1), Wish("west", 3)
 EAST3_CLOUD = replace(EAST3, cloud=True)
 EAST3_BESIDE = replace(EAST3, standby="north")
 EAST3_FORMER = replace(EAST3, former=True)
+EAST3_FORMER_ETCD = replace(EAST3, former_etcd=True)
 EAST3_APART, WEST3_APART = replace(EAST3, apart=True), replace(WEST3, apart=True)
 
 STORIES = (
@@ -186,6 +195,8 @@ STORIES = (
     Story("3 to the standby", EAST3_BESIDE, Wish("north", 3, standby="east"), EAST3_BESIDE),
     Story("an upgrade", EAST3_FORMER, EAST3, EAST3_FORMER),
     Story("an upgrade back", EAST3, EAST3_FORMER, EAST3),
+    Story("a newer etcd", EAST3_FORMER_ETCD, EAST3, EAST3_FORMER_ETCD),
+    Story("an older etcd", EAST3, EAST3_FORMER_ETCD, EAST3),
     Story("delete 1", EAST1, Wish()),
     Story("delete 3", EAST3, Wish()),
 )
@@ -483,7 +494,7 @@ class Life:
 def new_plane(wish: Wish) -> ControlPlane:
     plane = new_control_plane(PLANE, site=wish.site, replicas=wish.replicas)
     endpoint = plane.spec.endpoint.model_copy(update={"ttl": 1, "drain": 0.4})
-    etcd = plane.spec.etcd.model_copy(update={"events": Events(separate=wish.apart)})
+    etcd = plane.spec.etcd.model_copy(update={"events": Events(separate=wish.apart), "version": _etcd(wish)})
     changes = {"endpoint": endpoint, "etcd": etcd, "nodes": Nodes(bootstrap=False)}  # add-ons are no part of most
     changes |= {"backup": BackupSettings(enabled=False)}  # the recorder writes files and has threads
     changes |= {"kubernetes_version": _version(wish)}

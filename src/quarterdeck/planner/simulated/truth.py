@@ -12,6 +12,7 @@ from quarterdeck.model.bounds import HealingBounds, Settings
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component, ReplicaChange, ReplicaPrograms
 from quarterdeck.model.epochs import Consent
+from quarterdeck.model.membership import EtcdMinor
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.seats import Slot
 from quarterdeck.planner.quorum import Voter, quorum, quorum_site
@@ -38,7 +39,7 @@ class Truth(NoFaults):
     site always, unless it is ``promoted``. ``named`` are the replicas whose own addresses the name has while ``record``
     is ``APISERVERS``. ``full``: etcd has raised NOSPACE, and takes no writes. ``events_leader`` and ``events_full`` are
     those of the events' cluster. ``reattachable``: volumes can go to other machines. ``kubelets``: they renew their
-    Leases, or there are none. Other fields are as in ``World``.
+    Leases, or there are none. ``works_as`` and ``downgrade`` are as in ``Membership``, other fields as in ``World``.
 
     Machines may be off here, programs crashed or hung, and members behind: an observation says so, and a dry run
     starts from it. Tests inject all other faults, in a subclass that overrides the methods of ``NoFaults``.
@@ -69,6 +70,12 @@ class Truth(NoFaults):
     events_leader: str | None = None
     full: bool = False
     events_full: bool = False
+    etcd_minors: tuple[tuple[str, EtcdMinor], ...] = ()
+    keeps_one: bool = False
+    works_as: EtcdMinor | None = None
+    downgrade: EtcdMinor | None = None
+    events_works_as: EtcdMinor | None = None
+    events_downgrade: EtcdMinor | None = None
     reattachable: bool = False
     kubelets: bool = True
     consent: Consent = field(default_factory=Consent)
@@ -103,6 +110,8 @@ class Truth(NoFaults):
             replicas=tuple((name, each.of_events()) for name, each in self.replicas),
             leader=self.events_leader,
             full=self.events_full,
+            works_as=self.events_works_as,
+            downgrade=self.events_downgrade,
         )
 
     def with_events(self, changed: Truth) -> Self:
@@ -120,6 +129,8 @@ class Truth(NoFaults):
             replicas=tuple(sorted((replicas | rest).items(), key=lambda entry: entry[0])),
             events_leader=changed.leader,
             events_full=changed.full,
+            events_works_as=changed.works_as,
+            events_downgrade=changed.downgrade,
             next_member=changed.next_member,
         )
 
@@ -233,6 +244,13 @@ class Truth(NoFaults):
             if self.up(name) or name not in self._sites
             if not self.hangs(replica, Component.ETCD)
         )
+
+    @cached_property
+    def etcds(self) -> dict[str, EtcdMinor]:
+        """By member, the minor version of the etcd that it was started with; a member without one may have any."""
+        minors = dict(self.etcd_minors)
+        shapes = ((name, dict(replica.shapes).get(Component.ETCD, "")) for name, replica in self.replicas)
+        return {name: minors[shape] for name, shape in shapes if shape in minors and name in self.members}
 
     @cached_property
     def electable(self) -> tuple[str, ...]:
