@@ -26,6 +26,7 @@ from quarterdeck.etcd.facts import (
 )
 from quarterdeck.etcd.faults import EtcdCompacted, Reason
 from quarterdeck.etcd.kv import Get
+from quarterdeck.model.membership import EtcdMinor
 
 #: Bytes of one part of a snapshot.
 _PART = 1 << 15
@@ -56,8 +57,10 @@ class FakeEtcd:
             db_size=node.size,
             db_size_in_use=cluster.keys + cluster.history,
             db_size_quota=cluster.quota,
-            version=cluster.version,
+            version=node.version,
             errors=tuple(errors),
+            storage=cluster.works_as if _reports(node) else None,
+            downgrade=cluster.downgrade if _reports(node) else None,
         )
 
     async def flush(self, url: str) -> None:
@@ -219,6 +222,30 @@ class FakeEtcd:
         """See the port."""
         self._servers(urls, f"disarming the alarm {kind}")
         self.cluster.alarms = [alarm for alarm in self.cluster.alarms if alarm.kind is not kind]
+        self.cluster.commit()
+
+    async def works_as(self, url: str, *, within: float | None = None) -> EtcdMinor:
+        """See the port."""
+        self._running(url, "reading the version of the cluster")
+        return self.cluster.works_as
+
+    async def enable_downgrade(self, urls: Sequence[str], target: EtcdMinor) -> None:
+        """See the port."""
+        doing, cluster = "enabling a downgrade of etcd", self.cluster
+        self._admitted(urls, doing)
+        if cluster.downgrade == target:
+            return
+        if cluster.downgrade is not None:
+            raise refusal(doing, Reason.DOWNGRADING)
+        if target != (cluster.works_as[0], cluster.works_as[1] - 1):
+            raise refusal(doing, Reason.BAD_DOWNGRADE)
+        cluster.downgrade = target
+        cluster.commit()
+
+    async def cancel_downgrade(self, urls: Sequence[str]) -> None:
+        """See the port."""
+        self._admitted(urls, "cancelling the downgrade of etcd")
+        self.cluster.downgrade = None
         self.cluster.commit()
 
     async def keep_for(self, urls: Sequence[str], key: bytes, value: bytes, seconds: int) -> None:
@@ -388,6 +415,11 @@ class FakeEtcd:
             raise refusal(doing, Reason.NOT_ENOUGH_STARTED)
         if node.up and all(self._connected(server) - 1 < majority(len(voters) - 1) for server in servers):
             raise refusal(doing, Reason.UNHEALTHY)
+
+
+def _reports(node: Member) -> bool:
+    """Whether its etcd reports versions of its storage, and downgrades."""
+    return node.minor >= (3, 6)
 
 
 def _answers(node: Member) -> bool:

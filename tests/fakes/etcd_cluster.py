@@ -7,9 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from fakes.etcd_keys import KeyHistory
+from quarterdeck.api.values import DEFAULT_ETCD_VERSION
 from quarterdeck.errors import NotFound
 from quarterdeck.etcd.facts import Alarm, AlarmKind, LeaseLife
 from quarterdeck.etcd.faults import EtcdFault, Reason, fault
+from quarterdeck.etcd.maintenance import minor_of
+from quarterdeck.model.membership import EtcdMinor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +46,12 @@ class Member:
     stopped_at: int = 0
     size: int = 1 << 20  # of its database, free room too
     hash: int = 1
+    version: str = DEFAULT_ETCD_VERSION
+
+    @property
+    def minor(self) -> EtcdMinor:
+        """The minor version of its process."""
+        return minor_of(self.version)
 
 
 @dataclass(slots=True)
@@ -64,7 +73,8 @@ class FakeCluster:
     history: int = 0  # and as they were
     compacted: int = 0
     forgotten: list[bytes] = field(default_factory=list)
-    version: str = "3.6.16"
+    works_as: EtcdMinor = minor_of(DEFAULT_ETCD_VERSION)
+    downgrade: EtcdMinor | None = None
     authenticates: bool = False  # and has no user for anybody's certificate but root's
     kept: dict[bytes, bytes] = field(default_factory=dict)
     nodes: list[Member] = field(default_factory=list)
@@ -192,6 +202,22 @@ class FakeCluster:
     def applied(self, node: Member) -> int:
         """The index that a member has applied."""
         return max(0, self.index - node.behind) if node.up else node.stopped_at
+
+    def agree(self) -> None:
+        """Let seconds pass in which the leader compares the versions of all members."""
+        self.works_as, self.downgrade = self.agreement
+
+    @property
+    def agreement(self) -> tuple[EtcdMinor, EtcdMinor | None]:
+        """What the leader makes of the versions of all members: a downgrade takes effect, and is over once all have its
+        version; else all work as the oldest of them, if each answers.
+        """
+        versions = {node.minor for node in self.nodes}
+        if not self.leader or not all(node.up for node in self.nodes):
+            return self.works_as, self.downgrade
+        if self.downgrade is None:
+            return max(self.works_as, min(versions)), None
+        return self.downgrade, None if versions == {self.downgrade} else self.downgrade
 
     def commit(self) -> None:
         """One more entry that changes no key, and a new leader if it took away the old one."""

@@ -39,7 +39,7 @@ from quarterdeck.api.plane.etcd import Events
 from quarterdeck.api.plane.keys import Keys, KeyUse
 from quarterdeck.api.plane.nodes import Nodes
 from quarterdeck.api.plane.service_accounts import ServiceAccounts
-from quarterdeck.api.values import DEFAULT_KUBERNETES_VERSION
+from quarterdeck.api.values import DEFAULT_ETCD_VERSION, DEFAULT_KUBERNETES_VERSION
 from quarterdeck.engine.workspace import operations
 from quarterdeck.errors import NotFound, QuarterdeckError
 from quarterdeck.model.components import Component
@@ -68,8 +68,8 @@ class Wish:
     """What the user asks for: replicas at a site, whose etcd has a flag set (``count``), whose apiservers trust this
     ``issuer``, other ones than there are now (``others``), whose events are kept in an etcd of their own (``apart``),
     which have a cloud controller manager (``cloud``), with a standby at another site (``standby``), of the former minor
-    version of Kubernetes (``former``), with other authorities and keys (``rotated``), whose tokens have this issuer
-    (``signer``); or (``site`` empty) that the plane goes.
+    version of Kubernetes (``former``) or of etcd (``former_etcd``), with other authorities and keys (``rotated``),
+    whose tokens have this issuer (``signer``); or (``site`` empty) that the plane goes.
     """
 
     site: str = ""
@@ -83,6 +83,7 @@ class Wish:
     former: bool = False
     rotated: bool = False
     signer: str = ""
+    former_etcd: bool = False
 
     def __str__(self) -> str:
         details = f"{' with a flag' if self.count else ''}{' with an issuer' if self.issuer else ''}"
@@ -92,6 +93,7 @@ class Wish:
         details += ", of the former version" if self.former else ""
         details += ", with other authorities and keys" if self.rotated else ""
         details += f", with tokens of {self.signer}" if self.signer else ""
+        details += ", of the former etcd" if self.former_etcd else ""
         return f"{self.replicas} at {self.site}{details}" if self.site else "no plane"
 
     def of(self, plane: ControlPlane) -> ControlPlane:
@@ -103,7 +105,9 @@ class Wish:
             update={
                 "spec": spec.model_copy(
                     update={
-                        "etcd": spec.etcd.model_copy(update={"events": Events(separate=self.apart)}),
+                        "etcd": spec.etcd.model_copy(
+                            update={"events": Events(separate=self.apart), "version": _etcd(self)}
+                        ),
                         "extra_args": spec.extra_args.model_copy(update={"etcd": flags}),
                         "authentication": _trusted(self.issuer) if self.issuer else None,
                         "replace_replicas": there,
@@ -131,6 +135,10 @@ def _version(wish: Wish) -> str:
 
 def _tokens(wish: Wish) -> ServiceAccounts:
     return ServiceAccounts(issuers=(wish.signer,)) if wish.signer else ServiceAccounts()
+
+
+def _etcd(wish: Wish) -> str:
+    return str(former(Component.ETCD)) if wish.former_etcd else DEFAULT_ETCD_VERSION
 
 
 def _standby(wish: Wish) -> StandbyPlacement | None:
@@ -183,6 +191,7 @@ EAST3_CLOUD = replace(EAST3, cloud=True)
 EAST3_BESIDE = replace(EAST3, standby="north")
 EAST3_FORMER = replace(EAST3, former=True)
 EAST3_ROTATED = replace(EAST3, rotated=True)
+EAST3_FORMER_ETCD = replace(EAST3, former_etcd=True)
 EAST3_APART, WEST3_APART = replace(EAST3, apart=True), replace(WEST3, apart=True)
 
 STORIES = (
@@ -208,6 +217,8 @@ STORIES = (
     Story("an upgrade", EAST3_FORMER, EAST3, EAST3_FORMER),
     Story("an upgrade back", EAST3, EAST3_FORMER, EAST3),
     Story("a rotation", EAST3, EAST3_ROTATED, EAST3),
+    Story("a newer etcd", EAST3_FORMER_ETCD, EAST3, EAST3_FORMER_ETCD),
+    Story("an older etcd", EAST3, EAST3_FORMER_ETCD, EAST3),
     Story("delete 1", EAST1, Wish()),
     Story("delete 3", EAST3, Wish()),
 )
@@ -505,7 +516,7 @@ class Life:
 def new_plane(wish: Wish) -> ControlPlane:
     plane = new_control_plane(PLANE, site=wish.site, replicas=wish.replicas)
     endpoint = plane.spec.endpoint.model_copy(update={"ttl": 1, "drain": 0.4})
-    etcd = plane.spec.etcd.model_copy(update={"events": Events(separate=wish.apart)})
+    etcd = plane.spec.etcd.model_copy(update={"events": Events(separate=wish.apart), "version": _etcd(wish)})
     changes = {"endpoint": endpoint, "etcd": etcd, "nodes": Nodes(bootstrap=False)}  # add-ons are no part of most
     changes |= {"backup": BackupSettings(enabled=False)}  # the recorder writes files and has threads
     changes |= {"kubernetes_version": _version(wish), "service_accounts": _tokens(wish)}

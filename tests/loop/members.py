@@ -15,6 +15,7 @@ from fakes.etcd_cluster import FakeCluster, Member, MemberAddress
 from loop.units import Etcd, etcd_of, flags_of
 from quarterdeck.components.etcd import WRITE_AHEAD_LOG
 from quarterdeck.components.ports import STRIDE, first_block
+from quarterdeck.etcd.maintenance import minor_of
 from quarterdeck.model.clusters import MEMBER, Cluster
 from quarterdeck.model.seats import PortName
 from quarterdeck.planner.quorum import quorum
@@ -29,6 +30,8 @@ COPIES = 0.7
 ELECTS = 1.0
 CONNECTED = 5.0
 PUBLISHES_AGAIN = 7.0
+#: Seconds until the leader has compared the versions of all members (etcd: monitorVersionInterval).
+COMPARES = 4.0
 #: Entries that a joiner lags at first.
 BEHIND = 50_000
 
@@ -65,6 +68,7 @@ class Members:
     cluster: FakeCluster
     unlucky: set[str] = field(default_factory=set)
     electing: float = -math.inf
+    _compares: float | None = None
     _leader: int = 0
 
     def serves(self, replica: str) -> bool:
@@ -160,6 +164,17 @@ class Members:
                 # A member that was taken out ends by itself.
                 self.world.sites[process.site].crash(process.seen.machine, process.seen.spec.name)
         self._elected()
+        self._compared()
+
+    def _compared(self) -> None:
+        """Versions that differ from what the members agreed on are noticed after a while."""
+        if self.cluster.agreement == (self.cluster.works_as, self.cluster.downgrade):
+            self._compares = None
+            return
+        self._compares = self.world.clock.now + COMPARES if self._compares is None else self._compares
+        if self.world.at_moment(self._compares):
+            self.cluster.agree()
+            self._compares = None
 
     def _known_at(self, etcd: Etcd) -> str:
         """Where the others look for a process: that of a member that has its data, wherever it is itself."""
@@ -203,6 +218,7 @@ class Members:
             self.world.broken.append("9: founders do not agree on who they are")
         if len(founders) >= quorum(len(members)):
             self.cluster.found(tuple(members.values()))
+            self.cluster.works_as = min(minor_of(etcd.version) for etcd in founders)
 
     def _runs(self, node: Member, process: Process, etcd: Etcd) -> None:
         """A member's process runs, and it is whose data that is."""
@@ -215,6 +231,10 @@ class Members:
                     self.unlucky.add(node.peer_url)
         elif not node.up:
             self.unlucky.discard(node.peer_url)  # started again, it has the data
+        if not node.up:
+            node.version = etcd.version
+            if node.minor < self.cluster.works_as:
+                self.world.broken.append(f"25: {etcd.name} starts with etcd {etcd.version}, and would panic")
         node.up = True
         if node.behind and self.world.at_moment(process.since + COPIES):
             node.behind = 0

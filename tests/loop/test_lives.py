@@ -40,7 +40,10 @@ def some_of(story: Story, most: int, kind: Kind) -> tuple[int, ...]:
     as many.
     """
     found, both = points(story), (story.start, story.wish)
-    fewer = any(each is not None and (each.apart or each.cloud or each.standby or each.former) for each in both)
+    fewer = any(
+        each is not None and (each.apart or each.cloud or each.standby or each.former or each.former_etcd)
+        for each in both
+    )
     return tuple(spread(found, most // 2 if fewer else most, f"{story} {kind.name}"))
 
 

@@ -28,7 +28,7 @@ def owner_of(volume: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Etcd:
-    """The command line of a member. ``members``: the initial cluster, name to peer URL."""
+    """The command line of a member. ``version``: of its program; ``members``: the initial cluster, name to peer URL."""
 
     name: str
     data: PurePosixPath
@@ -36,6 +36,7 @@ class Etcd:
     client_url: str
     metrics_url: str
     founds: bool
+    version: str
     members: Mapping[str, str]
 
 
@@ -57,6 +58,7 @@ def _etcd(argv: tuple[str, ...]) -> Etcd:
         peer_url=flags["initial-advertise-peer-urls"],
         client_url=flags["advertise-client-urls"],
         metrics_url=flags["listen-metrics-urls"],
+        version=PurePosixPath(argv[0]).parent.name,
         founds=flags["initial-cluster-state"] == ClusterState.NEW,
         members=dict(each.split("=", 1) for each in flags["initial-cluster"].split(",") if each),
     )

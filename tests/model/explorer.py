@@ -155,6 +155,15 @@ class Explorer:
             number(state.clients),
             number((state.late, state.stamped)),
             number((truth.former, truth.consent, truth.standby)),
+            number(
+                (
+                    truth.works_as,
+                    truth.downgrade,
+                    truth.events_works_as,
+                    truth.events_downgrade,
+                    truth.keeps_one,
+                )
+            ),
             number((state.refused, state.aside)),
         )
         known = self._numbers.get(key)

@@ -31,6 +31,7 @@ from model.addresses import felt, held_healthy
 from model.clients import Clients, listed
 from model.events_cluster import cluster_of, in_use, steps_of, why_not_done
 from model.faulty_truth import FaultyTruth
+from model.versions_of_etcd import lowered_for_nothing, panics, why_not_started
 from quarterdeck.model.clusters import CLUSTER, Cluster
 from quarterdeck.model.components import NAMED, Component, ReplicaChange
 from quarterdeck.model.endpoints import APISERVERS
@@ -714,6 +715,7 @@ def check_step(
         claim(not before.working(component) or bool(after.working(component)), f"11: {kind} leaves no {component}")
     if not swapping and before.quorum_site is not None:
         claim(after.quorum_site == before.quorum_site, f"3: {kind} takes the quorum from its site")
+    _check_etcds(before, step, after)
     _check_addresses(before, step, after, clients)
     _check_traffic(before, step, clients.sites(before))
     _check_begin(before, step)
@@ -729,6 +731,12 @@ def check_step(
                 raise Broken(f"{broken} (etcd cluster {cluster})") from None
     if in_use(before) and in_use(after):
         _check_events(before, step, after, swapping=swapping)
+
+
+def _check_etcds(before: FaultyTruth, step: Step, after: FaultyTruth) -> None:
+    """No member panics, or has data that it cannot open."""
+    for why in (why_not_started(before, step), panics(after)):
+        claim(not why, f"25: {why}")
 
 
 def _takes_up_quota_alone(truth: FaultyTruth, name: str) -> bool:
@@ -1159,6 +1167,8 @@ def check_done(truth: FaultyTruth, plan: Plan) -> None:
     claim(door != APISERVERS or truth.named == keep, f"10: done, but the name leads to {set(truth.named)}")
     wrong = {each.name for each in truth.memory.replicas if each.differs and each.name in truth.members}
     claim(not wrong, f"16: done, but {wrong} have other data than most")
+    newer = {name for each in Cluster for name in lowered_for_nothing(truth.of(each))}
+    claim(not newer, f"25: done, but etcd is taken back to a version that {newer} do not have")
     claim(len(keep) == len(truth.slots), f"10: done, but {len(keep)} replicas serve in {len(truth.slots)} slots")
     standing = _check_standing(truth)
     others = set(truth.members) - standing
@@ -1240,7 +1250,9 @@ def _check_shape(truth: FaultyTruth, name: str) -> None:
     claim(name not in truth.condemned, f"10: done, but {name} is not exchanged")
     record, rejected = truth.memory.replica(name), truth.memory.rejected
     given_up = rejected is not None and rejected.revision in (truth.revision, *truth.via)
-    claim(given_up or record.revision == truth.revision, f"10: done, but {name} is of revision {record.revision}")
+    older = [each.name for each in truth.memory.replicas if each.revision != truth.revision]
+    kept = truth.keeps_one and older == [name]
+    claim(given_up or kept or record.revision == truth.revision, f"10: done, but {name} is of {record.revision}")
     for component, shape in truth.replica(name).shapes:
         same = _same(truth, shape, record.revision, component)
         claim(same, f"13: done, but {component} of {name} runs as {shape or 'before'} has it")

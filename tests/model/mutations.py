@@ -21,6 +21,7 @@ from model.searches import (
     HEALS_EVENTS,
     HEALS_PROGRAMS,
     HEALS_SLOW,
+    NEWER_ETCD,
     NO_ROOM,
     PEOPLE,
     RELOADED,
@@ -37,19 +38,20 @@ from model.searches import (
 from quarterdeck.model.balancers import BalancerFact
 from quarterdeck.model.clusters import Cluster, Full
 from quarterdeck.model.components import Component, ReplicaChange
-from quarterdeck.model.membership import Health, MemberFact, Membership
+from quarterdeck.model.membership import EtcdMinor, Health, MemberFact, Membership
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.seats import Slot
 from quarterdeck.model.steps.base import Claim, Step
 from quarterdeck.model.steps.clusters import DecideBootstrap, NoteCreated, ReleaseMember
-from quarterdeck.model.steps.members import AddLearner, Defragment, Promote, RemoveMember, Swap
+from quarterdeck.model.steps.members import AddLearner, CancelDowngrade, Defragment, Promote, RemoveMember, Swap
 from quarterdeck.model.steps.placement import ReleaseReplica
 from quarterdeck.model.steps.plan import Plan, Wait
-from quarterdeck.model.steps.stored import NoteUnchecked
+from quarterdeck.model.steps.stored import NoteLowered, NoteUnchecked
 from quarterdeck.model.steps.traffic import SetRecord
 from quarterdeck.model.steps.units import AdoptRevision, RestartUnit, StartUnit, StopUnit
 from quarterdeck.model.world import MachineFact, World
 from quarterdeck.planner import (
+    etcd_versions,
     machines,
     members,
     planner,
@@ -63,6 +65,7 @@ from quarterdeck.planner import (
 from quarterdeck.planner.outcome import RuleOutcome
 from quarterdeck.planner.rule import Ask, Members, Rule
 from quarterdeck.planner.rules import (
+    etcd_downgrade,
     healing,
     membership,
     notes,
@@ -891,6 +894,43 @@ def a_check_of_what_is_stored_counts_for_ever(patch: Patch) -> None:
     _rule(patch, real, checked)
 
 
+def an_older_etcd_starts_whatever_the_cluster_works_as(patch: Patch) -> None:
+    patch.setattr(revisions, "is_closed", lambda world, revision: False)
+
+
+def an_older_etcd_starts_on_data_of_the_newer_one(patch: Patch) -> None:
+    real = etcd_versions._has_gone_back
+
+    def gone_back(world: World, target: EtcdMinor | None) -> bool:
+        if world.membership is None:
+            return real(world, target)
+        members = tuple(replace(each, storage=target) for each in world.membership.members)
+        return real(replace(world, membership=replace(world.membership, members=members)), target)
+
+    patch.setattr(etcd_versions, "_has_gone_back", gone_back)
+
+
+def that_etcd_stores_as_the_older_one_counts_for_ever(patch: Patch) -> None:
+    real = etcd_downgrade.note
+
+    def noted(view: View) -> RuleOutcome:
+        found = real(view)
+        ends = any(isinstance(each, NoteLowered) and not each.revision for each in found.steps)
+        return RuleOutcome() if ends else found
+
+    _rule(patch, real, noted)
+
+
+def a_downgrade_of_etcd_is_not_cancelled(patch: Patch) -> None:
+    real = etcd_downgrade.downgrade
+
+    def enabled(view: View) -> RuleOutcome:
+        found = real(view)
+        return RuleOutcome() if any(isinstance(each, CancelDowngrade) for each in found.steps) else found
+
+    _rule(patch, real, enabled)
+
+
 def a_first_revision_is_never_given_up(patch: Patch) -> None:
     _rule(patch, rollout.reject, lambda view: RuleOutcome())
 
@@ -917,6 +957,10 @@ MUTATIONS = (
     Mutation(versions_skip_the_window_between, 21, UPGRADED[0]),
     Mutation(older_programs_start_though_nothing_was_read, 24, UPGRADED[0]),
     Mutation(a_check_of_what_is_stored_counts_for_ever, 24, UPGRADED[0]),
+    Mutation(an_older_etcd_starts_whatever_the_cluster_works_as, 25, NEWER_ETCD[0]),
+    Mutation(an_older_etcd_starts_on_data_of_the_newer_one, 25, NEWER_ETCD[0]),
+    Mutation(that_etcd_stores_as_the_older_one_counts_for_ever, 25, NEWER_ETCD[0]),
+    Mutation(a_downgrade_of_etcd_is_not_cancelled, 25, NEWER_ETCD[0]),
     Mutation(controllers_start_whatever_runs_elsewhere, 21, BACK_AT_ONCE),
     Mutation(who_is_dead_is_waited_for, 10, DIES),
     Mutation(the_budget_is_not_kept, 18, DIE_TWICE),

@@ -13,6 +13,8 @@ from model.worlds import (
     BETWEEN,
     FORMER,
     NEW,
+    NEW_ETCD,
+    NEWEST_ETCD,
     ZONES,
     Endpoint,
     beside,
@@ -28,6 +30,7 @@ from model.worlds import (
 )
 from quarterdeck.model.bounds import HealingBounds
 from quarterdeck.model.components import Component, ReplicaChange
+from quarterdeck.model.membership import EtcdMinor
 from quarterdeck.planner.planner import plan as real_plan
 
 #: What a user may want: that the name leads to apiservers themselves, or not, and to go back to what was before.
@@ -51,7 +54,8 @@ class Search:
     the user may want instead (None: anything). ``healing``: the bounds of healing (None: there is none), ``still``:
     all stays at east and nothing is asked for, ``there``: the machines of east then (none: two a zone); ``named``:
     the replicas of which a person wants others; ``standby``: the site of the standby, which is in place when the
-    search begins ("": none).
+    search begins ("": none); ``newer_etcd``: its etcd is of this minor version, the former one of the one before;
+    ``keeps_one``: one replica does not get it.
     """
 
     replicas: int
@@ -84,6 +88,8 @@ class Search:
     there: tuple[str, ...] = ()
     named: frozenset[str] = frozenset()
     standby: str = ""
+    newer_etcd: EtcdMinor | None = None
+    keeps_one: bool = False
 
     def __str__(self) -> str:
         between = f"{self.faults} faults{' and data loss' * self.data_loss}, {self.wishes} wishes"
@@ -108,6 +114,8 @@ class Search:
         between += ", with a larger quota" if self.roomy else ""
         between += f", handed on{' at once' * self.together}" if self.handed else ""
         between += ", of a newer minor version" if self.upgraded else ""
+        if self.newer_etcd is not None:
+            between += f", of etcd {self.newer_etcd[0]}.{self.newer_etcd[1]}{' but for one' * self.keeps_one}"
         between += f", healed {self.healing.budget} times at most" if self.healing else ""
         between += f" on {' '.join(self.there)}" if self.there else ""
         between += "" if self.mended or not self.healing else ", for good"
@@ -171,6 +179,8 @@ class Search:
                     upgraded=self.upgraded,
                     direct=self.direct,
                     roomy=self.roomy,
+                    newer_etcd=self.newer_etcd,
+                    keeps_one=self.keeps_one,
                 )
             case _ if self.apart:
                 return moving_apart(self.replicas, self.to)
@@ -198,7 +208,9 @@ class Search:
             case _ if self.change is not None:
                 back = Wish("to go back", wanted("east", self.replicas), FORMER)
                 stays = self.per_zone == 1 or self.broken or self.hangs
-                if self.upgraded:
+                if self.keeps_one:
+                    return back, Wish("to finish", wanted("east", self.replicas), NEW, keeps_one=False)
+                if self.upgraded or (self.newer_etcd and self.wish != "north"):
                     return back, Wish("to go on", wanted("east", self.replicas), NEW)
                 return (back,) if stays else (back, Wish("north", wanted("north", self.to)))
             case _:
@@ -339,6 +351,29 @@ ROTATED = (
     replace(ROTATE, hangs=Component.APISERVER),
     often(replace(ROTATE, faults=1, wishes=2)),
     replace(ROTATE, replicas=1, to=1, wishes=2),
+)
+
+
+#: The next minor version of etcd, of one cluster and of two.
+ETCD = Search(replicas=3, to=3, change=_restarts(Component.ETCD), newer_etcd=NEW_ETCD)
+ETCDS = replace(ETCD, change=_restarts(Component.ETCD, Component.EVENTS_ETCD), apart=frozenset({FORMER, NEW}))
+#: It comes, and goes: also after the cluster works as that version, amid another change of mind, where it does not run,
+#: and where one replica keeps the older one.
+NEWER_ETCD = (
+    replace(ETCD, wishes=3),
+    replace(ETCD, faults=1, data_loss=True),
+    replace(ETCD, broken=Component.ETCD, wishes=1),
+    replace(ETCD, hangs=Component.ETCD, wishes=1),
+    fewer(replace(ETCD, faults=1, wishes=2)),
+    replace(ETCD, keeps_one=True, wishes=2),
+    often(replace(ETCD, keeps_one=True, faults=1, wishes=1, data_loss=True)),
+    replace(ETCD, replicas=1, to=1, wishes=2),
+    replace(ETCD, wishes=1, wish="north"),
+    replace(ETCD, newer_etcd=NEWEST_ETCD, wishes=2),
+    often(replace(ETCD, newer_etcd=NEWEST_ETCD, faults=1, wishes=1, data_loss=True)),
+    replace(ETCDS, wishes=2),
+    fewer(replace(ETCDS, faults=1, wishes=1)),
+    fewer(replace(ETCD, standby="west", faults=1, wishes=2)),
 )
 
 
@@ -677,6 +712,7 @@ SEARCHES = (
     *HANDED,
     *UPGRADED,
     *ROTATED,
+    *NEWER_ETCD,
     *HEALS,
     *HEALS_PROGRAMS,
     *HEALS_AMID,

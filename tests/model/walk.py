@@ -30,9 +30,11 @@ from quarterdeck.model.seats import Slot
 from quarterdeck.model.steps.base import Note, Step
 from quarterdeck.model.steps.members import (
     AddLearner,
+    CancelDowngrade,
     Compact,
     Defragment,
     Disarm,
+    EnableDowngrade,
     Promote,
     RemoveMember,
     Swap,
@@ -50,7 +52,17 @@ from quarterdeck.planner.simulated import RefusedError, apply, observe, tick
 Planner = Callable[[World], Plan]
 
 #: Calls that carry no token: etcd does not know which driver is the newer one.
-UNFENCED = (AddLearner, Promote, RemoveMember, TransferLeadership, Compact, Defragment, Disarm)
+UNFENCED = (
+    AddLearner,
+    Promote,
+    RemoveMember,
+    TransferLeadership,
+    Compact,
+    Defragment,
+    Disarm,
+    EnableDowngrade,
+    CancelDowngrade,
+)
 #: Changes of the plane's record.
 NAMING = (SetRecord, LeadTo, RemoveRecord)
 #: Plans of up to this many steps are cut short in every way; of longer ones, any one step or all after it.
@@ -61,7 +73,8 @@ MOST_SUBSETS = 4
 class Wish:
     """What the user may ask for instead at any moment: other slots, or another revision (None: the same), or (``slots``
     empty) that the plane goes. ``direct``: whether its name is to lead to apiservers themselves (None: as it does);
-    ``standby``: the site of the standby ("": none; None: as it is).
+    ``standby``: the site of the standby ("": none; None: as it is); ``keeps_one``: whether one replica keeps its etcd
+    (None: as it does).
     """
 
     name: str
@@ -69,6 +82,7 @@ class Wish:
     revision: str | None = None
     direct: bool | None = None
     standby: str | None = None
+    keeps_one: bool | None = None
 
     def of(self, truth: FaultyTruth) -> FaultyTruth:
         """The truth once it was asked for."""
@@ -81,6 +95,7 @@ class Wish:
             direct=truth.direct if self.direct is None else self.direct,
             condemned=(),
             standby=truth.standby if self.standby is None else standing(self.standby),
+            keeps_one=truth.keeps_one if self.keeps_one is None else self.keeps_one,
         )
 
 

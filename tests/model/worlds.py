@@ -13,6 +13,7 @@ from model.faulty_truth import FaultyTruth
 from quarterdeck.model.clusters import Cluster, Full
 from quarterdeck.model.components import Component, ReplicaChange
 from quarterdeck.model.endpoints import APISERVERS
+from quarterdeck.model.membership import EtcdMinor
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.seats import Slot
 from quarterdeck.planner.planner import plan
@@ -140,6 +141,8 @@ def still(
 #: What replicas ran before, and what is asked for now; and what they must be of between, where those must not meet.
 FORMER, NEW = "one", "two"
 BETWEEN = "between"
+#: Minor versions of etcd: the last one does not read what the first has written.
+OLD_ETCD, NEW_ETCD, NEWEST_ETCD = (3, 5), (3, 6), (3, 7)
 
 
 def changing(
@@ -159,13 +162,16 @@ def changing(
     upgraded: bool = False,
     direct: bool = False,
     roomy: bool = False,
+    newer_etcd: EtcdMinor | None = None,
+    keeps_one: bool = False,
 ) -> FaultyTruth:
     """A plane settled at east whose user has just asked for another revision there; ``broken``: a program that ends
     again and again as that has it, ``hangs``: one that runs and is never ready; ``apart``: the revisions that keep
     events apart, ``cloud`` those that have a cloud controller manager; ``handed``: controllers of the former must not
     run beside those of the new one, ``together``: all of them may stop at once; ``upgraded``: the new one, and what is
     between, have programs of a newer minor version, and none of the new one may run beside the former one; ``roomy``:
-    etcd has a larger quota as the new one has it.
+    etcd has a larger quota as the new one has it; ``newer_etcd``: the minor version of etcd that the new one
+    has, the former one has the one before; ``keeps_one``: one replica does not get it.
     """
     stops = (FORMER, BETWEEN, NEW) if handed or upgraded else (FORMER, NEW)
     sites = ("east",) if per_zone == 1 else SITES
@@ -185,6 +191,8 @@ def changing(
         ),
         programs=having(events=apart, cloud=cloud),
         roomy=frozenset({NEW}) if roomy else frozenset(),
+        etcd_minors=((FORMER, (newer_etcd[0], newer_etcd[1] - 1)), (NEW, newer_etcd)) if newer_etcd else (),
+        keeps_one=keeps_one,
         broken=frozenset({(NEW, broken)}) if broken is not None else frozenset(),
         hanging=frozenset({(NEW, hangs)}) if hangs is not None else frozenset(),
     )

@@ -45,8 +45,12 @@ QUOTA = 16 << 20
 @pytest.fixture(scope="session")
 def etcd_binary() -> Path:
     """The real etcd of the default version, fetched or built if it is not there."""
+    return asyncio.run(_etcd(str(Versions().etcd)))
+
+
+async def _etcd(version: str) -> Path:
     upstream = Upstream.from_environment(os.environ)
-    return asyncio.run(upstream.ensure([UpstreamProgram.ETCD], Versions()))[UpstreamProgram.ETCD]
+    return (await upstream.ensure([UpstreamProgram.ETCD], Versions.parse(etcd=version)))[UpstreamProgram.ETCD]
 
 
 async def eventually(attempt: Callable[[], Awaitable[Result]], within: float = 60.0) -> Result:
@@ -75,6 +79,10 @@ class Lab(Protocol):
 
     async def come_back(self, address: MemberAddress) -> None:
         """Start a member that was killed on its data, at another address than the others know."""
+        ...
+
+    async def restart_as(self, address: MemberAddress, version: str) -> None:
+        """Restart a founder with another version of etcd."""
         ...
 
     async def kill(self, address: MemberAddress) -> None: ...
@@ -119,34 +127,39 @@ class FakeLab:
     def __init__(self, *, quota: int = 2 << 30) -> None:
         addresses = tuple(_fake_address(number) for number in range(VOTERS + SPARES))
         self.founders, self.spares = addresses[:VOTERS], addresses[VOTERS:]
-        self._cluster = FakeCluster.founded(self.founders, max_learners=MAX_LEARNERS)
-        self._cluster.quota = quota
-        self.etcd = FakeEtcd(self._cluster)
+        self.cluster = FakeCluster.founded(self.founders, max_learners=MAX_LEARNERS)
+        self.cluster.quota = quota
+        self.etcd = FakeEtcd(self.cluster)
 
     async def start(self, address: MemberAddress) -> None:
-        self._cluster.start(address)
+        self.cluster.start(address)
 
     async def come_back(self, address: MemberAddress) -> None:
-        self._cluster.start(address)
+        self.cluster.start(address)
+
+    async def restart_as(self, address: MemberAddress, version: str) -> None:
+        self.cluster.stop(address.client_url)
+        self.cluster.at(address.client_url).version = version
+        self.cluster.start(address)
 
     async def kill(self, address: MemberAddress) -> None:
-        self._cluster.stop(address.client_url)
+        self.cluster.stop(address.client_url)
 
     async def freeze(self, address: MemberAddress) -> None:
-        self._cluster.stop(address.client_url, frozen=True)
+        self.cluster.stop(address.client_url, frozen=True)
 
     async def write(self, count: int) -> None:
-        self._cluster.write(count)
+        self.cluster.write(count)
 
     async def overwrite(self, size: int) -> None:
         for _ in range(max(1, size >> 20)):
-            self._cluster.overwrite(1 << 20)
+            self.cluster.overwrite(1 << 20)
 
     async def raise_alarm(self, alarm: Alarm) -> None:
-        self._cluster.alarms.append(alarm)
+        self.cluster.alarms.append(alarm)
 
     async def enable_authentication(self) -> KeyPair:
-        self._cluster.authenticates = True
+        self.cluster.authenticates = True
         return KeyPair(b"", b"")
 
 
@@ -175,7 +188,7 @@ class RealLab:
         self.founders, self.spares = addresses[:VOTERS], addresses[VOTERS:]
         self.tls, self._root = _certificates(folder, [f"{network}.{number + 10}" for number in range(VOTERS + SPARES)])
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
-        self._founded = False
+        self._restarted = False
         self.etcd: RealEtcd
 
     async def found(self) -> None:
@@ -217,6 +230,12 @@ class RealLab:
 
         await eventually(answers)
 
+    async def restart_as(self, address: MemberAddress, version: str) -> None:
+        self._binary, self._restarted = await _etcd(version), True
+        await self.stop(address)
+        self._run(address, f"{address.name}={address.peer_url}", "existing")
+        await eventually(lambda: self.etcd.status(address.client_url))
+
     async def kill(self, address: MemberAddress) -> None:
         process = self.processes.pop(address.name)
         process.kill()
@@ -254,8 +273,10 @@ class RealLab:
         return self._root
 
     async def is_calm(self) -> bool:
-        """Whether only the founders are members, all voters, all serving: then another test can have it."""
-        if any(process.poll() is not None for process in self.processes.values()):
+        """Whether only the founders are members, of one version, all voters, all serving: then another test can have
+        it.
+        """
+        if self._restarted or any(process.poll() is not None for process in self.processes.values()):
             return False
         members = await self.etcd.members(urls(self.founders))
         for member in members:

@@ -22,7 +22,7 @@ from quarterdeck.api.documents import dump_json, dump_yaml, load
 from quarterdeck.api.operation import Goal, OperationSpec, OperationType
 from quarterdeck.api.plane import memory
 from quarterdeck.api.plane.endpoint import EndpointMode
-from quarterdeck.api.plane.etcd import Etcd
+from quarterdeck.api.plane.etcd import Etcd, EtcdUpgrade
 from quarterdeck.api.plane.memory import MemoryStatus, memory_from_status, memory_to_status
 from quarterdeck.api.plane.upgrade import UpgradeSettings, UpgradeWindow
 from quarterdeck.api.site import Site, default_sites
@@ -202,7 +202,6 @@ def test_what_clients_hold_on_to_cannot_be_changed_by_applying(golden: Golden) -
 @pytest.mark.parametrize(
     "spec",
     [
-        {"etcd": {"version": "3.6.15"}},
         {"serviceCidrs": ["10.97.0.0/16"]},
         {"endpoint": {"port": 7443}},
     ],
@@ -220,6 +219,19 @@ def test_a_second_range_of_service_addresses_can_be_added_and_then_stays(golden:
     for ranges in (["10.96.0.0/16"], ["10.96.0.0/16", "fd01::/112"], ["fd00::/112", "10.96.0.0/16"]):
         with golden.raises(InvalidInput):
             applied_plane(added, changed(added, serviceCidrs=ranges))
+
+
+def test_how_far_an_upgrade_of_etcd_goes_stays_as_it_is_until_another_version_is_named() -> None:
+    kept = EtcdUpgrade(keep_one=True)
+    stored = new_control_plane("a", site="east").with_spec(etcd=Etcd(version="3.6.12", upgrade=kept))
+
+    def applied(etcd: dict[str, object]) -> Etcd:
+        document = {"metadata": {"name": "a"}, "spec": {"placement": {"site": "east"}, "etcd": etcd}}
+        return applied_plane(stored, ControlPlane.model_validate(document)).spec.etcd
+
+    assert applied({}).upgrade == applied({"version": "3.6.12"}).upgrade == kept
+    assert applied({"version": "3.6.13"}).upgrade is None
+    assert applied({"version": "3.6.12", "upgrade": {"keepOne": False}}).upgrade == EtcdUpgrade()
 
 
 def test_versions_that_a_document_does_not_name_stay_as_they_are() -> None:

@@ -303,7 +303,8 @@ async def test_a_new_version_of_etcd_leads_to_a_full_backup_beside_the_increment
     begins = lab.cluster.revision
     async with lab.recording() as recorder:
         await lab.all_stored(recorder)
-        lab.cluster.version = "3.7.0"
+        for node in lab.cluster.nodes:
+            node.version = "3.7.0"
         await until(lambda: len(lab.events.fulls) == 2)
         lab.cluster.write(3)
         await lab.all_stored(recorder)

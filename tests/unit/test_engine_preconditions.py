@@ -111,7 +111,7 @@ async def test_no_more_members_join_at_once_than_etcd_allows(
         return made.with_spec(etcd=made.spec.etcd.model_copy(update={"version": etcd}))
 
     parts = {"world": None, "source": (), "target": (), "target_site": None, "allow_distance": False}
-    current = SimpleNamespace(resource=plane(now, "east"))
+    current = SimpleNamespace(resource=plane(now, "east"), revisions=SimpleNamespace(templates={}))
     found = await learners(Move(plane=current, wanted=plane(then, to), **parts))  # type: ignore[arg-type]
     assert found.verdict is verdict
     golden(found.seen)

@@ -9,7 +9,7 @@ from support.golden import Golden
 
 from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.etcd.faults import EtcdFault, Reason, fault
-from quarterdeck.etcd.real import hedged, in_turn
+from quarterdeck.etcd.several import hedged, in_turn
 
 LONG = 60.0
 

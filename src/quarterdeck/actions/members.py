@@ -22,9 +22,11 @@ from quarterdeck.model.clusters import MEMBER, Cluster
 from quarterdeck.model.membership import Health
 from quarterdeck.model.steps.members import (
     AddLearner,
+    CancelDowngrade,
     Compact,
     Defragment,
     Disarm,
+    EnableDowngrade,
     Promote,
     ReaddressMember,
     RemoveMember,
@@ -264,6 +266,16 @@ async def disarm(plane: Plane, step: Disarm, world: World) -> None:
     await plane.etcd.disarm(healthy_urls(plane, world, step.cluster), AlarmKind.NOSPACE)
 
 
+async def enable_downgrade(plane: Plane, step: EnableDowngrade, world: World) -> None:
+    """Enable etcd's downgrade of one cluster."""
+    await plane.etcd.enable_downgrade(healthy_urls(plane, world, step.cluster), step.target)
+
+
+async def cancel_downgrade(plane: Plane, step: CancelDowngrade, world: World) -> None:
+    """Cancel it."""
+    await plane.etcd.cancel_downgrade(healthy_urls(plane, world, step.cluster))
+
+
 HANDLERS: Handlers = {
     AddLearner: add_learner,
     Promote: promote,
@@ -274,4 +286,6 @@ HANDLERS: Handlers = {
     Compact: compact,
     Defragment: defragment,
     Disarm: disarm,
+    EnableDowngrade: enable_downgrade,
+    CancelDowngrade: cancel_downgrade,
 }

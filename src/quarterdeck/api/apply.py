@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from quarterdeck.api.base import Metadata, Model, Resource
 from quarterdeck.api.controlplane import ControlPlane, ControlPlaneSpec
 from quarterdeck.api.plane.endpoint import EndpointMode
+from quarterdeck.api.plane.etcd import Etcd
 from quarterdeck.api.site import Site, SiteSpec
 from quarterdeck.errors import Conflict, InvalidInput
 
 _SERVICES = "Services that exist have addresses of it, and the certificates of apiservers name its first one"
 _SECOND = "Services that exist may have addresses of it, and Kubernetes keeps it in its default ServiceCIDR"
 _CLIENTS = "clients have the endpoint in their kubeconfigs"
-_VERSIONS = "upgrades of etcd are not there yet"
 
 
 def applied_plane(current: ControlPlane, wanted: ControlPlane) -> ControlPlane:
@@ -33,7 +33,6 @@ def applied_plane(current: ControlPlane, wanted: ControlPlane) -> ControlPlane:
             ("spec.endpoint.mode", _asked(before), _asked(after), _CLIENTS),
             ("spec.endpoint.port", before.endpoint.port, after.endpoint.port, _CLIENTS),
             ("spec.endpoint", current.host, wanted.host, _CLIENTS),
-            ("spec.etcd.version", before.etcd.version, after.etcd.version, _VERSIONS),
         )
         if old != new
     ]
@@ -69,12 +68,18 @@ def _declared(before: ControlPlaneSpec, after: ControlPlaneSpec) -> ControlPlane
     if "kubernetes_version" not in named or before.kubernetes_version == after.kubernetes_version:
         kept.append("upgrade")  # another version begins with the usual window
     changes: dict[str, object] = {name: getattr(before, name) for name in kept if name not in named}
-    if "version" not in after.etcd.model_fields_set:
-        changes["etcd"] = after.etcd.model_copy(update={"version": before.etcd.version})
     if "offline_generation" not in after.rollout.model_fields_set:
         agreed = {"offline_generation": before.rollout.offline_generation}
         changes["rollout"] = after.rollout.model_copy(update=agreed)
-    return after.model_copy(update=changes)
+    return after.model_copy(update={**changes, "etcd": _etcd(before.etcd, after.etcd)})
+
+
+def _etcd(before: Etcd, after: Etcd) -> Etcd:
+    named = after.model_fields_set
+    kept = {name: getattr(before, name) for name in ("version", "upgrade") if name not in named}
+    if "version" in named and before.version != after.version:
+        kept.pop("upgrade", None)  # another version begins without one
+    return after.model_copy(update=kept)
 
 
 def applied_site(current: Site, wanted: Site) -> Site:

@@ -11,6 +11,7 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation, OperationType
 from quarterdeck.engine.controller_sets.declarations import warnings_of
 from quarterdeck.engine.preflight.admission import admit, findings_of_issuers, findings_of_versions
+from quarterdeck.engine.preflight.etcd_upgrade_checks import upgrades_etcd
 from quarterdeck.engine.preflight.local_changes import (
     compared,
     compared_addons,
@@ -131,7 +132,9 @@ async def _previewed(
         checked, steps = await preview(home, current, wanted)
         enforce(checked, f"moving plane {wanted.metadata.name} to {wanted.spec.placement.site}")
         return (), steps
-    return await preview(home, current, wanted) if upgrades(current, wanted) else ((), None)
+    if upgrades(current, wanted) or upgrades_etcd(current, wanted):
+        return await preview(home, current, wanted)
+    return (), None
 
 
 async def _new(engine: Engine, declared: ControlPlane) -> Examined:

@@ -15,6 +15,7 @@ from quarterdeck.api.output.status import (
     PlaneAddon,
     PlaneBackup,
     PlaneBalancer,
+    PlaneEtcd,
     PlaneReplica,
     PlaneStatus,
     PlaneUpgrade,
@@ -22,6 +23,7 @@ from quarterdeck.api.output.status import (
 from quarterdeck.api.plane.backup import BackupStatus
 from quarterdeck.api.plane.upgrade import UpgradeSettings
 from quarterdeck.components.catalogue import CATALOGUE
+from quarterdeck.components.etcd_path import settings_of
 from quarterdeck.components.minors import dotted
 from quarterdeck.components.upgrade_windows import behaviour
 from quarterdeck.components.version_rules import flaws
@@ -32,6 +34,7 @@ from quarterdeck.model.balancers import BalancerFact
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.leadership import Leadership
+from quarterdeck.model.membership import Membership
 from quarterdeck.model.world import World
 from quarterdeck.planner import quorum
 from quarterdeck.planner.members import voters
@@ -50,6 +53,7 @@ def summary(status: Status) -> PlaneStatus:
         replicas=plane.spec.replicas,
         kubernetes_version=plane.spec.kubernetes_version,
         upgrade=_upgrade(plane.spec),
+        etcd=_etcd(plane.spec, world.membership),
         endpoint=plane.host,
         healthy=status.plan.done and not world.unled and not any(each.alarms for each in world.memberships),
         paused=paused,
@@ -83,6 +87,18 @@ def summary(status: Status) -> PlaneStatus:
 def _upgrade(spec: ControlPlaneSpec) -> PlaneUpgrade:
     settings = spec.upgrade or UpgradeSettings()
     return PlaneUpgrade(window=settings.window, behaves_as=dotted(behaviour(spec).emulated), to=settings.to)
+
+
+def _etcd(spec: ControlPlaneSpec, seen: Membership | None) -> PlaneEtcd:
+    settings = settings_of(spec)
+    works_as, downgrade = (seen.works_as, seen.downgrade) if seen is not None else (None, None)
+    return PlaneEtcd(
+        version=spec.etcd.version,
+        works_as=dotted(works_as) if works_as is not None else None,
+        downgrade=dotted(downgrade) if downgrade is not None else None,
+        keeps_one=settings.keep_one,
+        to=settings.to,
+    )
 
 
 def _backup(stored: BackupStatus | None) -> PlaneBackup | None:

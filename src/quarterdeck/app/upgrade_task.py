@@ -1,4 +1,4 @@
-"""Upgrades go on by themselves: to the next window once the plane has soaked in one, and to the next minor version."""
+"""Upgrades of Kubernetes and of etcd go on by themselves: once the plane has soaked, and to the next minor version."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from functools import partial
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.operation import OperationPhase, OperationType
-from quarterdeck.components.upgrade_path import next_part
+from quarterdeck.components.upgrade_parts import next_part, soak
 from quarterdeck.engine.background.tasks import BackgroundTask, Check, LongTask, Work
 from quarterdeck.engine.preflight.requests import Upgrade
 from quarterdeck.engine.preflight.upgrades import examined_upgrade
@@ -49,10 +49,8 @@ class GoOnWithUpgrades:
         last = (await recorded.operations_of(plane.store, plane.name))[-1:]
         if not last or last[0].status.phase is not OperationPhase.SUCCEEDED or last[0].status.finished_at is None:
             return None
-        settings = plane.resource.spec.upgrade
-        soak = settings.soak if settings is not None and settings.soak is not None else 0.0
         waited = (self.now() - last[0].status.finished_at).total_seconds()
-        return partial(self._go_on, plane.name) if waited >= soak else None
+        return partial(self._go_on, plane.name) if waited >= soak(plane.resource.spec) else None
 
     async def _go_on(self, name: str, check: Check) -> None:
         found = await examined_upgrade(self.engine, Upgrade(name))

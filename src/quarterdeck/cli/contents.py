@@ -30,8 +30,8 @@ PANELS = {
         "scale": Entry("moves", "Change the number of replicas of a plane while it serves."),
         "upgrade": Entry(
             "upgrades",
-            "Upgrade a plane to another version of Kubernetes, and take that back ('upgrade NAME' is short for 'upgrade"
-            " run NAME').",
+            "Upgrade a plane to another version of Kubernetes or etcd, and take that back ('upgrade NAME' is short for"
+            " 'upgrade run NAME').",
             is_group=True,
         ),
         "replica": Entry("replicas", "List, replace and cordon the replicas of a plane.", is_group=True),

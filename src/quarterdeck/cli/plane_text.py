@@ -11,6 +11,7 @@ from quarterdeck.api.output.status import (
     PlaneAddon,
     PlaneBackup,
     PlaneBalancer,
+    PlaneEtcd,
     PlaneReplica,
     PlaneStatus,
 )
@@ -68,6 +69,7 @@ def status_lines(status: PlaneStatus) -> list[str]:
     if status.voters is not None:
         lines.append(f"etcd: {quorum_of(status.voters, status.may_fail, status.quorum_at)}")
     lines += [escape(each) for each in survival(status.survives)]
+    lines += _etcd(status.etcd)
     lines.append(f"{status.endpoint} leads to {status.name_leads_to or 'nothing'}")
     for title, found in (("waiting for", status.waiting), ("left over", status.leftovers)):
         lines += [f"{title}: {escape(each.message)}" for each in found]
@@ -84,6 +86,22 @@ def _version(status: PlaneStatus) -> str:
     upgrade = status.upgrade
     words = {"emulating": f" (emulating {upgrade.behaves_as})", "final": " (final)"}.get(upgrade.window, "")
     return f"{status.kubernetes_version}{words}" + (f", going on to {upgrade.to}" if upgrade.to else "")
+
+
+def _etcd(etcd: PlaneEtcd) -> list[str]:
+    """How far an upgrade of etcd is, while one is under way."""
+    words: list[str] = []
+    if etcd.keeps_one:
+        words.append(
+            "one member keeps the former minor version, so that the way back is free ('upgrade --finish' ends it)"
+        )
+    if etcd.downgrade is not None:
+        words.append(f"it is being taken back to {etcd.downgrade}")
+    if etcd.works_as is not None:
+        words.append(f"the members work as {etcd.works_as}")
+    if etcd.to is not None:
+        words.append(f"going on to {etcd.to}")
+    return [f"etcd {etcd.version}: {'; '.join(words)}"] if words else []
 
 
 def _backup(stored: PlaneBackup) -> str:

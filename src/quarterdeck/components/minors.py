@@ -32,6 +32,7 @@ class MinorRelease:
     """A minor version, compared with the supported one before it.
 
     ``newest``: the patch release that this was read from. ``lowest``: older ones are not supported.
+    ``upgraded_from``: the oldest patch release of the minor version before that can be upgraded to this one.
     ``supported_until``: the last day of upstream's support (None: upstream names none). ``flags_gone``: the flags
     (without dashes) that each program has no more, and what to set instead ("": nothing). ``flags_new``: those that it
     did not have.
@@ -41,6 +42,7 @@ class MinorRelease:
 
     newest: int
     lowest: int = 0
+    upgraded_from: int = 0
     supported_until: date | None = None
     flags_gone: Mapping[Component, Mapping[str, str]] = field(default_factory=dict)
     flags_new: Mapping[Component, tuple[str, ...]] = field(default_factory=dict)
@@ -159,6 +161,8 @@ ETCD: Mapping[Minor, MinorRelease] = {
     (3, 6): MinorRelease(
         newest=16,
         lowest=12,
+        # Older ones have members that only one of etcd's two stores knows (etcd#20793, etcd#20967).
+        upgraded_from=32,
         flags_gone={
             Component.ETCD: dict.fromkeys(
                 (
@@ -206,6 +210,7 @@ ETCD: Mapping[Minor, MinorRelease] = {
     ),
     (3, 7): MinorRelease(
         newest=3,
+        upgraded_from=11,
         flags_gone={
             Component.ETCD: {
                 "discovery": "",

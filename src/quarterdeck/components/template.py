@@ -11,10 +11,11 @@ from quarterdeck.api.revision import EventsTemplate, ReplicaTemplate
 from quarterdeck.components.apiserver import authentication_hash, issuers
 from quarterdeck.components.catalogue import CATALOGUE, programs_of
 from quarterdeck.components.difference import change
-from quarterdeck.components.upstream_versions import tells_what_it_loaded
+from quarterdeck.components.upstream_versions import minor, tells_what_it_loaded
 from quarterdeck.components.ways import apart
 from quarterdeck.errors import Corrupt
 from quarterdeck.model.components import ReplicaChange, ReplicaPrograms
+from quarterdeck.model.membership import EtcdMinor
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +58,11 @@ class Revisions:
         """The pairs of revisions that must not run at the same time."""
         pairs = combinations(sorted(self.templates), 2)
         return frozenset(frozenset(each) for each in pairs if apart(*(self.templates[name] for name in each)))
+
+    @cached_property
+    def etcd_minors(self) -> tuple[tuple[str, EtcdMinor], ...]:
+        """The minor version of each revision's etcd."""
+        return tuple((name, minor(each.etcd.version)) for name, each in sorted(self.templates.items()))
 
     @cached_property
     def changes(self) -> tuple[tuple[str, str, ReplicaChange], ...]:

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from quarterdeck.model.membership import EtcdMinor
+
 
 class AlarmKind(StrEnum):
     """The alarms that etcd can raise."""
@@ -30,6 +32,9 @@ class MemberReport:
     ``leader_id`` is 0 when the member follows no leader. ``raft_index`` is the index that this member knows to be
     committed, ``raft_applied_index`` the one that it has applied. ``errors`` are etcd's own sentences: "etcdserver: no
     leader", and one for each alarm. ``db_size_quota`` is 0 on etcd 3.5, which does not report it.
+
+    ``storage``: the oldest minor version that can open its database; ``downgrade``: the one to which a downgrade of the
+    cluster is enabled. Both are None on etcd 3.5, which reports neither, and ``downgrade`` also where none is enabled.
     """
 
     cluster_id: int
@@ -45,6 +50,8 @@ class MemberReport:
     db_size_quota: int
     version: str
     errors: tuple[str, ...]
+    storage: EtcdMinor | None = None
+    downgrade: EtcdMinor | None = None
 
     @property
     def is_leader(self) -> bool:

@@ -47,6 +47,8 @@ class Reason(StrEnum):
     TOO_LARGE = "answer too large"  # ask for fewer keys
     DENIED = "denied"  # etcd's authentication is on, and does not let this user do that
     NOT_AUTHENTICATING = "authentication is off"
+    DOWNGRADING = "downgrade in progress"
+    BAD_DOWNGRADE = "bad downgrade target"  # not the minor version before the one that the cluster works as
     INVALID = "invalid request"
     OTHER = "other"  # not in this list; occurs while a member starts or stops
 
@@ -135,6 +137,8 @@ _SENTENCES: tuple[tuple[str, Reason], ...] = (
     ("user name is empty", Reason.DENIED),
     ("invalid auth token", Reason.DENIED),
     ("authentication is not enabled", Reason.NOT_AUTHENTICATING),
+    ("cluster has a downgrade job in progress", Reason.DOWNGRADING),
+    ("invalid downgrade target version", Reason.BAD_DOWNGRADE),
 )
 
 _CODES: dict[grpc.StatusCode, Reason] = {
@@ -168,6 +172,7 @@ _KINDS: dict[Reason, type[EtcdFault]] = {
     Reason.LEASE_NOT_FOUND: EtcdNotFound,
     Reason.LEASE_EXISTS: EtcdConflict,
     Reason.TOO_MANY_REQUESTS: EtcdUnavailable,
+    Reason.BAD_DOWNGRADE: EtcdInvalid,
     Reason.INVALID: EtcdInvalid,
     Reason.OTHER: EtcdUnavailable,
 }

@@ -11,7 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from quarterdeck.etcd.calls import ClientTls
 from quarterdeck.etcd.facts import Durations, MemberProgress, MemberTimes, RaftProgress, Replication
 from quarterdeck.etcd.faults import Reason, fault
+from quarterdeck.etcd.maintenance import minor_of
 from quarterdeck.http import Answer, Http, NoAnswer
+from quarterdeck.model.membership import EtcdMinor
 from quarterdeck.pki.tls import client_context
 
 _LEADER = "StateLeader"
@@ -48,6 +50,12 @@ class _Vars(_Part):
     raft: _Raft = Field(alias="raft.status")
 
 
+class _Version(_Part):
+    """etcd: version.Versions. etcd 3.5 tells no version of its storage."""
+
+    cluster: str = Field(alias="etcdcluster")
+
+
 class EtcdHttp:
     """GET requests to members, by https:// with the client's certificate, or by http://.
 
@@ -69,6 +77,15 @@ class EtcdHttp:
         except NoAnswer:
             return False
         return answer.status == _OK
+
+    async def works_as(self, client_url: str, *, within: float | None = None) -> EtcdMinor:
+        """The version of the cluster, as one member knows it. Raises Unavailable, also until it knows one."""
+        doing = f"reading the version of the cluster at {client_url}"
+        answer = await self._fetch(client_url, "/version", doing, within)
+        try:
+            return minor_of(_Version.model_validate_json(answer.body).cluster)
+        except ValueError as error:
+            raise fault(doing, Reason.OTHER, f"status {answer.status} and no version of a cluster") from error
 
     async def metric(self, metrics_url: str, wanted: str, *, within: float | None = None) -> int:
         """A counter or gauge without labels. Raises Unavailable."""

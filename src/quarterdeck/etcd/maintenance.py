@@ -10,8 +10,15 @@ from quarterdeck.etcd.calls import Calls
 from quarterdeck.etcd.facts import Alarm, AlarmKind, KeySpaceHash, ListedMember, MemberReport
 from quarterdeck.etcd.faults import EtcdCorrupt, EtcdRefused, Reason
 from quarterdeck.etcd.rpc import rpc_pb2, rpc_pb2_grpc
+from quarterdeck.model.membership import EtcdMinor
 
 _SHA256_BYTES = 32
+
+
+def minor_of(version: str) -> EtcdMinor:
+    """The minor version in a version that etcd reports: ``3.6.0``, or ``3.6``."""
+    major, minor, *_ = version.split(".")
+    return int(major), int(minor)
 
 
 class MaintenanceService:
@@ -44,7 +51,24 @@ class MaintenanceService:
             db_size_quota=response.dbSizeQuota,
             version=response.version,
             errors=tuple(response.errors),
+            storage=minor_of(response.storageVersion) if response.storageVersion else None,
+            downgrade=minor_of(response.downgradeInfo.targetVersion) if response.downgradeInfo.enabled else None,
         )
+
+    async def enable_downgrade(self, target: EtcdMinor, *, deadline: float | None = None) -> None:
+        """Have the cluster work as the former minor version. etcd itself checks first whether it can (VALIDATE).
+
+        Raises EtcdRefused (DOWNGRADING), EtcdInvalid (BAD_DOWNGRADE).
+        """
+        version = f"{target[0]}.{target[1]}"
+        request = rpc_pb2.DowngradeRequest(action=rpc_pb2.DowngradeRequest.ENABLE, version=version)
+        doing = f"enabling the downgrade of etcd to {version}"
+        await self._calls.one(self._stub.Downgrade, request, doing, deadline=deadline)
+
+    async def cancel_downgrade(self, *, deadline: float | None = None) -> None:
+        """End a downgrade; no error if there is none."""
+        request = rpc_pb2.DowngradeRequest(action=rpc_pb2.DowngradeRequest.CANCEL)
+        await self._calls.one(self._stub.Downgrade, request, "cancelling the downgrade of etcd", deadline=deadline)
 
     async def move_leader(self, to_id: int, *, deadline: float | None = None) -> None:
         """Move the leadership; only the leader does. Raises EtcdRefused (NOT_LEADER, BAD_TRANSFEREE)."""

@@ -19,6 +19,7 @@ from quarterdeck.etcd.facts import (
     RangeResult,
 )
 from quarterdeck.etcd.kv import Get
+from quarterdeck.model.membership import EtcdMinor
 
 
 class EtcdCluster(Protocol):
@@ -136,6 +137,24 @@ class EtcdCluster(Protocol):
         """Disarm all alarms of a kind, whichever member raised them. A member whose problem persists raises
         it again.
         """
+        ...
+
+    async def works_as(self, url: str, *, within: float | None = None) -> EtcdMinor:
+        """The cluster version as that one member knows it: the minor version that all members work as. The leader sets
+        it seconds after the last member has another version. Raises Unavailable, also until there is one.
+        """
+        ...
+
+    async def enable_downgrade(self, urls: Sequence[str], target: EtcdMinor) -> None:
+        """Have the cluster work as ``target``, the minor version before its own, and members store as that one does:
+        then they can be restarted with it. No error if that is enabled already. It takes effect within seconds, and
+        ends by itself once all members have that version. Raises EtcdInvalid (BAD_DOWNGRADE), EtcdRefused
+        (DOWNGRADING).
+        """
+        ...
+
+    async def cancel_downgrade(self, urls: Sequence[str]) -> None:
+        """End a downgrade; no error if none is enabled. The cluster version rises again once no member is older."""
         ...
 
     async def keep_for(self, urls: Sequence[str], key: bytes, value: bytes, seconds: int) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Collection, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from typing import TypeVar
 
 from quarterdeck.components.credentials import KeyPair
 from quarterdeck.errors import Unavailable
@@ -27,6 +25,7 @@ from quarterdeck.etcd.facts import (
 from quarterdeck.etcd.faults import (
     EtcdCompacted,
     EtcdFault,
+    EtcdInvalid,
     EtcdNotFound,
     EtcdRefused,
     EtcdUnavailable,
@@ -35,7 +34,9 @@ from quarterdeck.etcd.faults import (
 )
 from quarterdeck.etcd.http import EtcdHttp
 from quarterdeck.etcd.kv import DeleteRange, Get, Put
+from quarterdeck.etcd.several import Answer, Ask, hedged, in_turn
 from quarterdeck.etcd.watch import WatchRequest
+from quarterdeck.model.membership import EtcdMinor
 
 _APPLIED = "etcd_server_proposals_applied_total"
 _PENDING = "etcd_server_proposals_pending"
@@ -227,6 +228,31 @@ class RealEtcd:
         if raised:
             await in_turn(self._leader_first(urls), ask, f"disarming the alarm {kind}")
 
+    async def works_as(self, url: str, *, within: float | None = None) -> EtcdMinor:
+        """See the port."""
+        return await self._http.works_as(url, within=within)
+
+    async def enable_downgrade(self, urls: Sequence[str], target: EtcdMinor) -> None:
+        """See the port."""
+
+        async def ask(url: str) -> None:
+            try:
+                await self._member(url).maintenance.enable_downgrade(target, deadline=self._change_deadline)
+            except (EtcdInvalid, EtcdRefused) as error:
+                again = error.reason in (Reason.BAD_DOWNGRADE, Reason.DOWNGRADING)
+                if not again or (await self.status(url)).downgrade != target:
+                    raise
+
+        await in_turn(self._leader_first(urls), ask, "enabling a downgrade of etcd")
+
+    async def cancel_downgrade(self, urls: Sequence[str]) -> None:
+        """See the port."""
+
+        async def ask(url: str) -> None:
+            await self._member(url).maintenance.cancel_downgrade(deadline=self._change_deadline)
+
+        await in_turn(self._leader_first(urls), ask, "cancelling the downgrade of etcd")
+
     async def keep_for(self, urls: Sequence[str], key: bytes, value: bytes, seconds: int) -> None:
         """See the port."""
 
@@ -336,61 +362,3 @@ class RealEtcd:
             except Unavailable:
                 return list(urls)  # the next member will report the problem
         return self._leader_first(urls)
-
-
-# Sending one request to several members: some may be down, frozen, or learners.
-
-Answer = TypeVar("Answer")
-Ask = Callable[[str], Awaitable[Answer]]
-
-#: The reasons that say least about the cluster, when there are others.
-_DULL = frozenset({Reason.UNREACHABLE, Reason.DEADLINE, Reason.NOT_FOR_LEARNERS})
-
-
-async def in_turn(urls: Sequence[str], ask: Ask[Answer], doing: str) -> Answer:
-    """The first answer, one member after the other: for changes. Only Unavailable leads to the next one."""
-    failures: dict[str, Unavailable] = {}
-    for url in urls:
-        try:
-            return await ask(url)
-        except Unavailable as error:
-            failures[url] = error
-    raise none_of(failures, doing)
-
-
-async def hedged(urls: Sequence[str], ask: Ask[Answer], doing: str, *, stagger: float) -> Answer:
-    """The first answer, for reads: the next member is queried too as soon as one failed, or was silent for ``stagger``
-    seconds. Only Unavailable leads to the next one; any other error is the answer.
-    """
-    failures: dict[str, Unavailable] = {}
-    waiting = list(urls)
-    asked: dict[asyncio.Future[Answer], str] = {}
-    try:
-        while waiting or asked:
-            if waiting:
-                url = waiting.pop(0)
-                asked[asyncio.ensure_future(ask(url))] = url
-            done, _ = await asyncio.wait(
-                asked, timeout=stagger if waiting else None, return_when=asyncio.FIRST_COMPLETED
-            )
-            for task in done:
-                url = asked.pop(task)
-                try:
-                    return task.result()
-                except Unavailable as error:
-                    failures[url] = error
-    finally:
-        for task in asked:
-            task.cancel()
-        await asyncio.gather(*asked, return_exceptions=True)
-    raise none_of(failures, doing)
-
-
-def none_of(failures: dict[str, Unavailable], doing: str) -> EtcdUnavailable:
-    """The error with each member's answer; its reason is the most specific one."""
-    reasons = [error.reason for error in failures.values() if isinstance(error, EtcdFault)]
-    specific = [reason for reason in reasons if reason not in _DULL]
-    reason = (specific or reasons or [Reason.UNREACHABLE])[0]
-    seen = ", ".join(f"{url}: {error.seen}" for url, error in failures.items()) or "there is no member to query"
-    next_steps = [error.next_step for error in failures.values() if getattr(error, "reason", None) is reason]
-    return EtcdUnavailable(doing, seen, next_steps[0] if next_steps else "", reason=reason)

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeAlias
+
+#: A minor version of etcd: ``(3, 6)``.
+EtcdMinor: TypeAlias = tuple[int, int]
 
 
 class Health(StrEnum):
@@ -56,6 +60,9 @@ class MemberFact:
     #: It answers, has been far behind the same leader for a while, and does not catch up; None: unknown (see
     #: ``engine/observation/silence.py``).
     lagging: bool | None = None
+    #: The oldest etcd that can open its database, reported by the member itself; None: it did not report it (etcd 3.5
+    #: never does).
+    storage: EtcdMinor | None = None
 
     @property
     def key(self) -> str:
@@ -77,7 +84,9 @@ class Membership:
     member leads that belongs to no replica). ``cluster_id`` is etcd's
     own, ``revision`` the newest etcd revision that a member had (0: not read). ``alarms`` are those of
     etcd, as members tell them; ``authenticates``: its authentication is on, so that neither apiservers nor we may read
-    or write keys, or change members.
+    or write keys, or change members. ``works_as`` is the cluster version: the minor version that all members work as,
+    by the leader (None: not read; it is read while an upgrade or a downgrade may be under way). ``downgrade``: the
+    minor version to which etcd's downgrade is enabled; None: it is not.
     """
 
     members: tuple[MemberFact, ...]
@@ -86,6 +95,8 @@ class Membership:
     authenticates: bool = False
     cluster_id: int = 0
     revision: int = 0
+    works_as: EtcdMinor | None = None
+    downgrade: EtcdMinor | None = None
 
     def of(self, replica: str) -> MemberFact | None:
         """The member that belongs to ``replica``."""

@@ -190,6 +190,9 @@ class Memory:
     #: The revision of an older minor version whose programs can read everything that etcd stores; "": none was checked
     #: since a newer one was wanted.
     readable: str = ""
+    #: The revision with another minor version of etcd for which all members were taken back: to what its etcd works as,
+    #: or further, so that it reads their logs. "": they were not since another revision was wanted.
+    lowered: str = ""
     #: The previous, longer time to live of addresses.
     longer: Lifetime | None = None
     #: The events' cluster.

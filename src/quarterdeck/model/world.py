@@ -14,7 +14,7 @@ from quarterdeck.model.components import Component, ReplicaChange, ReplicaProgra
 from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.epochs import Consent, MemberWord
 from quarterdeck.model.leadership import Leadership
-from quarterdeck.model.membership import MemberData, MemberFact, Membership, WrongData
+from quarterdeck.model.membership import EtcdMinor, MemberData, MemberFact, Membership, WrongData
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.seats import Slot
 from quarterdeck.model.steps.base import Step
@@ -130,6 +130,10 @@ class World:
     storage_class: str = ""
     #: The change that brings a replica from one revision (the first) to another.
     changes: tuple[tuple[str, str, ReplicaChange], ...] = ()
+    #: By revision, the minor version of its etcd; a revision that is not named is never compared with others.
+    etcd_minors: tuple[tuple[str, EtcdMinor], ...] = ()
+    #: One replica keeps its older minor version of etcd: the cluster works as that version meanwhile.
+    keeps_one: bool = False
     #: Replicas that a person wants replaced, healthy or not.
     condemned: tuple[str, ...] = ()
     #: Replicas that a person excluded from healing and changes.
@@ -306,6 +310,10 @@ class World:
     def change(self, before: str, after: str) -> ReplicaChange:
         """The change that brings a replica from one revision to another; an empty one if it is unknown."""
         return next((each for one, other, each in self.changes if (one, other) == (before, after)), ReplicaChange())
+
+    def etcd_minor(self, revision: str) -> EtcdMinor | None:
+        """The minor version of the etcd of a revision; None if it is unknown."""
+        return next((minor for name, minor in self.etcd_minors if name == revision), None)
 
     def command(self, words: str, *arguments: str) -> str:
         """A quarterdeck command for this plane, in quotes, as a person types it."""

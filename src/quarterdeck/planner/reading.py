@@ -16,6 +16,7 @@ from quarterdeck.model.seats import Slot
 from quarterdeck.model.steps.plan import Wait
 from quarterdeck.model.units import IDLE, MachineState, UnitState
 from quarterdeck.model.world import ReplicaFact, World
+from quarterdeck.planner.etcd_versions import kept_back
 from quarterdeck.planner.members import acts, has_the_data, is_stale, lost_events, voters, wants_events, was_removed
 from quarterdeck.planner.quorum import Voter, quorum_site
 from quarterdeck.planner.revisions import as_it_is
@@ -154,14 +155,20 @@ class Reading:
     @cached_property
     def behind(self) -> tuple[Replica, ...]:
         """The wanted replicas that reach the wanted revision by restarts of programs: those with another revision, and
-        those whose files or flags were changed by hand. Cordoned ones stay as they are. While the membership is
-        unknown, any replica may have a voter: every program that starts again starts with the wanted revision.
+        those whose files or flags were changed by hand. Cordoned ones stay as they are, and so does one that keeps its
+        etcd. While the membership is unknown, any replica may have a voter: every program that starts again starts with
+        the wanted revision.
         """
         memory = self.world.memory
         known = self.world.membership is not None
         records = self.wanted if known else tuple(each for each in memory.replicas if not memory.is_former(each))
         others = (each for each in records if each.revision != self.revision or self.fact(each).altered)
-        return tuple(each for each in others if each.name not in self.outdated and each.name not in self.world.cordoned)
+        stay = {*self.outdated, *self.world.cordoned, kept_back(self.world, self.revision)}
+        return tuple(each for each in others if each.name not in stay)
+
+    def is_behind(self, replica: Replica) -> bool:
+        """Whether a replica is still to be restarted."""
+        return any(each.name == replica.name for each in self.behind)
 
     def change(self, replica: Replica) -> ReplicaChange:
         """The change that a replica needs to reach the wanted revision."""

@@ -12,16 +12,17 @@ from quarterdeck.model.membership import Health
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.units import IDLE, UnitState
 from quarterdeck.model.world import ReplicaFact, World
+from quarterdeck.planner.etcd_versions import is_closed
 from quarterdeck.planner.members import NOSPACE, acts, all_raised, can_spare
 from quarterdeck.planner.space import needs_quota
 
 
 def wanted_revision(world: World) -> str:
     """The revision that replicas must run now: the one of ``heading``, or the one that most replicas have for as long
-    as it is not known that programs of an older version can read everything that is stored.
+    as it is not known that programs of an older version can read everything that is stored, or start at all.
     """
     wanted = heading(world)
-    return _most(world, wanted) if is_unchecked(world, wanted) else wanted
+    return _most(world, wanted) if is_unchecked(world, wanted) or is_closed(world, wanted) else wanted
 
 
 def is_unchecked(world: World, revision: str) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from quarterdeck.planner import events
 from quarterdeck.planner.rule import Despite, Members, Rule
 from quarterdeck.planner.rules import (
+    etcd_downgrade,
     healing,
     membership,
     notes,
@@ -43,6 +44,8 @@ RULES: tuple[Rule, ...] = (
     Rule(ask=traffic.relight, despite=ALARMS),
     Rule(ask=replica_programs.stop_frozen, despite=ALARMS),
     Rule(ask=rollout.check_stored, members=EITHER, despite=ALARMS),
+    Rule(ask=etcd_downgrade.note),
+    Rule(ask=etcd_downgrade.downgrade, per_cluster=True, unwanted=True),
     Rule(ask=standby.leave, despite=ALARMS),
     Rule(ask=healing.heal),
     Rule(ask=standby.heal),

@@ -13,7 +13,9 @@ from quarterdeck.model.membership import Health, MemberFact
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.units import IDLE, MachineState
 from quarterdeck.model.world import MachineFact, World
+from quarterdeck.planner.etcd_versions import is_newer
 from quarterdeck.planner.members import NOSPACE, has_the_data, raised, was_removed
+from quarterdeck.planner.revisions import wanted_revision
 from quarterdeck.planner.slots import fits
 from quarterdeck.planner.space import has_no_room
 
@@ -73,6 +75,9 @@ def _must_go(world: World, record: Replica) -> bool:
         return True
     # A member whose peer URL is not its own is replaced: its data is a copy.
     if member is not None and (member.misplaced or _is_full(world, member) or _copies_amid_alarm(world, member)):
+        return True
+    # One with a newer etcd does not go back by itself: it could never open its database as the older one.
+    if is_newer(world, record, wanted_revision(without_standbys(world))):
         return True
     return world.change(record.revision, world.revision).exchange or record.name in world.memory.given_up
 

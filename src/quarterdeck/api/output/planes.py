@@ -72,13 +72,15 @@ class CertificateRow(NamedOutput):
 
 
 class UpgradeRow(NamedOutput):
-    """A version of Kubernetes that a plane could go to."""
+    """A version of Kubernetes or etcd that a plane could go to."""
 
+    #: What it is a version of: `Kubernetes` or `etcd`.
+    program: str
     #: The version.
     name: str
     #: The versions on the way, one of each minor version between.
     through: tuple[str, ...]
-    #: The last day of its support by the Kubernetes project; null where that is not known.
+    #: The last day of its support by its project; null where that is not known, as of etcd.
     supported_until: date | None
     #: Whether the upgrade can begin now.
     possible: bool

@@ -121,6 +121,21 @@ class PlaneUpgrade(OutputModel):
     to: str | None
 
 
+class PlaneEtcd(OutputModel):
+    """How far a plane goes with its version of etcd."""
+
+    #: The version that the spec asks for.
+    version: str
+    #: The minor version that all members work as; null where it was not read: it is while versions differ.
+    works_as: str | None
+    #: The minor version to which etcd is being taken back; null where it is not.
+    downgrade: str | None
+    #: Whether one member keeps the former minor version: then the way back is free.
+    keeps_one: bool
+    #: The version at the end of an upgrade over several minor versions; null where there is none.
+    to: str | None
+
+
 class PlaneStatus(NamedOutput):
     """A plane, observed now."""
 
@@ -134,6 +149,8 @@ class PlaneStatus(NamedOutput):
     kubernetes_version: str
     #: How far the spec goes with that version.
     upgrade: PlaneUpgrade
+    #: The version of etcd, and how far the spec goes with it.
+    etcd: PlaneEtcd
     #: The name or address that clients connect to.
     endpoint: str
     #: Whether nothing is left to do, all controllers are led, and etcd has raised no alarm.

@@ -7,8 +7,9 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from quarterdeck.api.base import Model
+from quarterdeck.api.plane.upgrade import SHORTEST_SOAK
 from quarterdeck.api.schema import refuse
-from quarterdeck.api.values import DEFAULT_ETCD_VERSION, Bytes, EtcdVersion, StorageClassName
+from quarterdeck.api.values import DEFAULT_ETCD_VERSION, Bytes, EtcdVersion, Seconds, StorageClassName
 
 #: etcd's own defaults (server/embed/config.go), in milliseconds.
 ETCD_HEARTBEAT = 100
@@ -32,11 +33,24 @@ class Events(Model):
     quota_bytes: Annotated[Bytes, Field(ge=QUOTA_MIN, le=QUOTA_MAX)] = QUOTA_DEFAULT
 
 
+class EtcdUpgrade(Model):
+    """How far a plane goes with its etcd."""
+
+    #: Whether one member stays at the former minor version.
+    keep_one: bool = False
+    #: The last version, if not `version`.
+    to: EtcdVersion | None = None
+    #: When the manager upgrades it too (default: never).
+    soak: Annotated[Seconds, Field(ge=SHORTEST_SOAK)] | None = None
+
+
 class Etcd(Model):
     """Settings of etcd. They are equal on all members."""
 
     #: The version of etcd. A plane keeps its own where a document names none.
     version: EtcdVersion = DEFAULT_ETCD_VERSION
+    #: How far it goes.
+    upgrade: EtcdUpgrade | None = None
     #: The largest size of the database. etcd accepts no writes beyond it.
     quota_bytes: Annotated[Bytes, Field(ge=QUOTA_MIN, le=QUOTA_MAX)] = QUOTA_DEFAULT
     #: The storage class of etcd's volumes; without it, `placement.storageClass`.

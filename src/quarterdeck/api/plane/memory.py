@@ -226,6 +226,8 @@ class MemoryStatus(Model):
     rejected: RejectionStatus | None = None
     proven: bool = True
     readable: str = ""
+    #: The revision with another minor version of etcd for which all members were taken back.
+    lowered: str = ""
     longer: LifetimeStatus | None = None
     events: ClusterStatus = ClusterStatus()
     full: FullStatus | None = None

@@ -11,7 +11,7 @@ from quarterdeck.api.base import Model
 from quarterdeck.api.values import KubernetesVersion, Seconds
 
 #: Seconds. A manager looks at its planes each second or so; a shorter soak observes nothing.
-_SHORTEST_SOAK = 1.0
+SHORTEST_SOAK = 1.0
 
 
 class UpgradeWindow(StrEnum):
@@ -35,6 +35,5 @@ class UpgradeSettings(Model):
     window: UpgradeWindow = UpgradeWindow.RAISED
     #: The version at the end of an upgrade over several minor versions; without it, `kubernetesVersion` is.
     to: KubernetesVersion | None = None
-    #: How long the plane stays in each window before the manager takes it to the next one; without it, no window
-    #: follows by itself.
-    soak: Annotated[Seconds, Field(ge=_SHORTEST_SOAK)] | None = None
+    #: How long the plane stays in each window before the manager takes it to the next one; without it, for ever.
+    soak: Annotated[Seconds, Field(ge=SHORTEST_SOAK)] | None = None

@@ -15,7 +15,7 @@ from quarterdeck.api.plane.epochs import NewEpoch, RestoreFrom
 from quarterdeck.api.site import Site
 from quarterdeck.app.backup.copied_plane import CopyRequest, backed_up_at, copied_plane
 from quarterdeck.app.backup.events import EventsPlan, events_plan
-from quarterdeck.app.backup.restores import LATEST, Restores, newest_chain, time_of
+from quarterdeck.app.backup.restores import LATEST, Restores, newest_chain, require_readable, time_of
 from quarterdeck.backup.belongings import PlaneArchive, read_archive
 from quarterdeck.backup.build import opened as opened_object
 from quarterdeck.backup.chain import BackupMoment, Chain
@@ -120,6 +120,7 @@ class Copies:
         site = await self._home.site(asked.site or archive.plane.spec.placement.site)
         copied = copied_plane(archive.plane, asked, site)
         plane = _backed_up(copied.plane, found)
+        require_readable(doing, plane, moment)
         await admit(self._engine(), plane)
         await add_identities(self._home.folder, found.identities)
         database, events = await self._built(plane, site, found, moment, to=to, by_replay=by_replay)

@@ -21,6 +21,7 @@ from quarterdeck.backup.moments import newest_moment_at, seen_at
 from quarterdeck.backup.objects.port import ObjectStore
 from quarterdeck.backup.proof import Proof
 from quarterdeck.backup.sealing import Identities
+from quarterdeck.components.upstream_versions import minor
 from quarterdeck.drivers.backup_stores import open_backup_store
 from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.workspace import operations, recorded
@@ -194,6 +195,7 @@ class Restores:
         memory = plane.status.memory
         origin = BackupOrigin(store=backups.url, folder=backups.folder, epoch=moment.full.epoch)
         upstream, revision = self._engine().upstream, moment.revision
+        require_readable(f"restoring plane {plane.name}", plane, moment)
         database = await restored_database(self._home, upstream, plane, origin, revision, by_replay=by_replay)
         return RestorePlan(
             plane=plane.name,
@@ -243,6 +245,16 @@ async def _put(store: Store, resource: Resource) -> None:
         found = await store.get(type(resource), resource.name)
         version = {"resource_version": found.metadata.resource_version}
         await store.update(resource.model_copy(update={"metadata": resource.metadata.model_copy(update=version)}))
+
+
+def require_readable(doing: str, plane: ControlPlane, moment: BackupMoment) -> None:
+    """Raise PreconditionFailed for the database of a newer etcd: the older one panics on it."""
+    made, has = moment.full.etcd_version, plane.spec.etcd.version
+    if minor(made) > minor(has):
+        seen = f"etcd {made} made the backup, and the plane has etcd {has}"
+        raise PreconditionFailed(
+            doing, seen, f"'upgrade {plane.name} --etcd {made}' first, or choose an earlier moment"
+        )
 
 
 def _require_restorable(plane: ControlPlane) -> None:

@@ -12,6 +12,7 @@ from quarterdeck.actions.addresses import elsewhere
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.volumes import volume_name
 from quarterdeck.components.catalogue import CATALOGUE
+from quarterdeck.components.etcd_path import settings_of
 from quarterdeck.engine.observation.assemble import Dated, EtcdFacts, ReplicaPlace, Seen, ServerFacts, assemble
 from quarterdeck.engine.observation.expiry import expired_replicas
 from quarterdeck.engine.observation.liveness import Liveness
@@ -118,6 +119,8 @@ class Observer:
             via=plane.revisions.via,
             apart=plane.revisions.apart,
             changes=plane.revisions.changes,
+            etcd_minors=plane.revisions.etcd_minors,
+            keeps_one=settings_of(plane.resource.spec).keep_one,
             programs=plane.revisions.programs,
             condemned=plane.resource.spec.replace_replicas,
             consent=consent_of(plane.resource),

@@ -19,7 +19,7 @@ from quarterdeck.etcd.facts import ListedMember, MemberReport, RaftProgress, Rep
 from quarterdeck.model.bounds import Settings
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.epochs import MemberWord
-from quarterdeck.model.membership import Health, MemberFact, Membership, Space, WrongData
+from quarterdeck.model.membership import EtcdMinor, Health, MemberFact, Membership, Space, WrongData
 from quarterdeck.model.memory import Memory, Replica
 
 #: Seconds that a member needs at most to serve clients once it has applied its own publication.
@@ -34,6 +34,8 @@ _AGAIN = 1.0
 _WEIGHED = 5.0
 #: Seconds of initial silence of a joining member before the leader's progress of it is read.
 _BEGINS = 2.0
+#: As many versions as an upgrade has.
+_TWO = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +179,20 @@ class EtcdObserver:
             authenticates=await self._authenticates(leader, listed, heard),
             cluster_id=followed[0].cluster_id,
             revision=max(status.revision for status in followed),
+            works_as=await self._works_as(leader, listed, heard),
+            downgrade=_downgrade(leader, followed),
         )
+
+    async def _works_as(self, leader: _Leader, listed: Sequence[_Listed], heard: Sequence[_Heard]) -> EtcdMinor | None:
+        """The version of the cluster, by its leader alone: others may not have applied the last change of it. It is
+        read while revisions have different versions of etcd.
+        """
+        if len({minor for _, minor in self.plane.revisions.etcd_minors}) < _TWO:
+            return None
+        for each, answer in zip(listed, heard, strict=True):
+            if each.member.id == leader.id and each.record is not None and answer.status is not None:
+                return await or_none(self.plane.etcd.works_as(client_url(each.record, self.cluster), within=SOON))
+        return None
 
     async def _authenticates(self, leader: _Leader, listed: Sequence[_Listed], heard: Sequence[_Heard]) -> bool:
         """Whether a following member refuses to read keys. Authentication is part of the data, so all have it."""
@@ -323,6 +338,7 @@ class EtcdObserver:
             misplaced=listed.misplaced,
             displaced_by=listed.displaced_by,
             lagging=self._lagging(listed, answer, leader, lag),
+            storage=answer.status.storage if answer.status is not None else None,
         )
 
     def _space(self, status: MemberReport) -> Space:
@@ -341,6 +357,14 @@ def _word(member: int, progress: RaftProgress | None) -> Word | None:
     return Word(
         leader=progress.leader_id, term=progress.term, match=of.match, committed=progress.committed, sending=sending
     )
+
+
+def _downgrade(leader: _Leader, followed: Sequence[MemberReport]) -> EtcdMinor | None:
+    """The version to which a downgrade is enabled, by the leader, or by any member where that is of etcd 3.5, which
+    does not report it.
+    """
+    led = [each for each in followed if each.member_id == leader.id and each.storage is not None]
+    return next((each.downgrade for each in led or followed if each.downgrade is not None), None)
 
 
 def _leader(listed: Sequence[_Listed], heard: Sequence[_Heard]) -> _Leader | None:

@@ -20,6 +20,7 @@ from quarterdeck.components.version_rules import flaws, illegal_flags
 from quarterdeck.components.ways import way
 from quarterdeck.endpoint.dns.claims import CONSENT, stranger
 from quarterdeck.engine.controller_sets.declarations import admit_controllers
+from quarterdeck.engine.preflight.etcd_upgrade_checks import require_etcd_upgradable
 from quarterdeck.engine.preflight.upgrade_checks import require_upgradable
 from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.reconcile.trials import require_start
@@ -58,6 +59,7 @@ async def admit(engine: Engine, wanted: ControlPlane, *, current: ControlPlane |
     if current is not None:
         require_upgradable(current, wanted)
         _are_trusted(current, wanted)
+        require_etcd_upgradable(current, wanted)
     site = await engine.home.site(wanted.spec.placement.site)
     _fits(wanted, site)
     _can_be_rendered(wanted, site, current)

@@ -11,11 +11,13 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.site import Site
 from quarterdeck.components.etcd import MORE_LEARNERS, most_learners
+from quarterdeck.components.upstream_versions import minor
 from quarterdeck.components.version_rules import flaws
 from quarterdeck.engine.controller_sets.handover_checks import strangers
 from quarterdeck.engine.controller_sets.set_holders import sets_held
 from quarterdeck.engine.observation.data_comparison import same_data
 from quarterdeck.engine.observation.move import Move
+from quarterdeck.engine.preflight.etcd_upgrade_checks import UPGRADING_ETCD, upgrades_etcd
 from quarterdeck.engine.preflight.room import free_disk, free_memory, host_files, host_limits, storage_class
 from quarterdeck.engine.preflight.site_checks import answer, clocks_of, incapable, unconnected
 from quarterdeck.engine.preflight.upgrade_checks import UPGRADING, upgrades
@@ -200,7 +202,8 @@ async def cordons(move: Move) -> Finding:
 
 async def learners(move: Move) -> Finding:
     """All additional replicas, or those of another site, join as learners together, and etcd allows only so many."""
-    version = move.wanted.spec.etcd.version
+    versions = (each.etcd.version for each in move.plane.revisions.templates.values())
+    version = min((*versions, move.wanted.spec.etcd.version), key=minor)  # all members must agree on that number
     most, coming = most_learners(version), move.coming
     if coming > most:
         seen = f"{coming} members would join at once, and etcd {version} allows {most}"
@@ -370,4 +373,6 @@ def checks(move: Move) -> tuple[Check, ...]:
         return MOVING
     if upgrades(move.plane.resource, move.wanted):
         return (*COMING, *UPGRADING)
+    if upgrades_etcd(move.plane.resource, move.wanted):
+        return (*COMING, *UPGRADING_ETCD)
     return COMING if move.wanted.spec.replicas >= move.plane.resource.spec.replicas else GOING

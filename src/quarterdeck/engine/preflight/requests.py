@@ -128,15 +128,18 @@ class RotateKey:
 
 @dataclass(frozen=True, slots=True)
 class Upgrade:
-    """Another version of Kubernetes, in parts of which each is an operation. ``to``: the version (None: the next part
-    of the upgrade in progress); ``soak``: seconds to stay in each window before the manager goes on (None: nothing
-    follows by itself but the minor versions on the way); ``finish``: the final window of the present version.
+    """Another version of Kubernetes (``to``) or of ``etcd``, in parts of which each is an operation (without a version:
+    the next part of the upgrade in progress). ``soak``: seconds to stay in each window, or with one member of the
+    former version of etcd, before the manager goes on (None: nothing follows by itself but the minor versions on the
+    way); ``finish``: all members at the present version of etcd or, where they are, the final window of the present
+    version of Kubernetes.
     """
 
     name: str
     to: str | None = None
     soak: float | None = None
     finish: bool = False
+    etcd: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +235,9 @@ class Examined:
                 to = f"{spec.replicas} replica{'s' if spec.replicas > 1 else ''}"
                 return f"scaling plane {self.name} to {to}", f"the scaling of {self.name} to {to}"
             case OperationType.UPGRADE:
-                return f"upgrading plane {self.name}", f"the upgrade of {self.name} to {spec.kubernetes_version}"
+                before = self.current.spec.etcd if self.current is not None else spec.etcd
+                to = spec.kubernetes_version if before == spec.etcd else f"etcd {spec.etcd.version}"
+                return f"upgrading plane {self.name}", f"the upgrade of {self.name} to {to}"
             case OperationType.ROTATE:
                 return f"rotating keys of plane {self.name}", f"the rotation of keys of {self.name}"
             case OperationType.REPLACE:

@@ -12,6 +12,7 @@ from quarterdeck.actions.stored import stored_objects
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.names import few
 from quarterdeck.api.plane.upgrade import UpgradeWindow
+from quarterdeck.components import etcd_path
 from quarterdeck.components.minors import dotted
 from quarterdeck.components.upgrade_windows import Behaviour, behaviour, window_of
 from quarterdeck.components.upstream_versions import minor
@@ -145,6 +146,10 @@ def require_upgradable(current: ControlPlane, wanted: ControlPlane) -> None:
     if current.spec.etcd.version != wanted.spec.etcd.version:
         seen = "spec.kubernetesVersion and spec.etcd.version: both change"
         raise InvalidInput(doing, seen, "change one, wait until the plane is settled, then change the other")
+    settings = etcd_path.settings_of(current.spec)
+    if settings.keep_one or settings.to is not None:
+        seen = "its upgrade of etcd is not over"
+        raise PreconditionFailed(doing, seen, f"'upgrade {wanted.name} --finish', or 'abort {wanted.name}' first")
     if current.spec.placement.site != wanted.spec.placement.site:
         seen = "spec.kubernetesVersion and spec.placement.site: both change"
         raise InvalidInput(doing, seen, f"'migrate {wanted.name}' first, or upgrade first")

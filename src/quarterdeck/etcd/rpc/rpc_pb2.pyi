@@ -1338,7 +1338,9 @@ class StatusResponse(_message.Message):
     ERRORS_FIELD_NUMBER: _builtins.int
     DBSIZEINUSE_FIELD_NUMBER: _builtins.int
     ISLEARNER_FIELD_NUMBER: _builtins.int
+    STORAGEVERSION_FIELD_NUMBER: _builtins.int
     DBSIZEQUOTA_FIELD_NUMBER: _builtins.int
+    DOWNGRADEINFO_FIELD_NUMBER: _builtins.int
     version: _builtins.str
     dbSize: _builtins.int
     leader: _builtins.int
@@ -1347,11 +1349,14 @@ class StatusResponse(_message.Message):
     raftAppliedIndex: _builtins.int
     dbSizeInUse: _builtins.int
     isLearner: _builtins.bool
+    storageVersion: _builtins.str
     dbSizeQuota: _builtins.int
     @_builtins.property
     def header(self) -> Global___ResponseHeader: ...
     @_builtins.property
     def errors(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    @_builtins.property
+    def downgradeInfo(self) -> Global___DowngradeInfo: ...
     def __init__(
         self,
         *,
@@ -1365,15 +1370,99 @@ class StatusResponse(_message.Message):
         errors: _abc.Iterable[_builtins.str] | None = ...,
         dbSizeInUse: _builtins.int = ...,
         isLearner: _builtins.bool = ...,
+        storageVersion: _builtins.str = ...,
         dbSizeQuota: _builtins.int = ...,
+        downgradeInfo: Global___DowngradeInfo | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["header", b"header"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["downgradeInfo", b"downgradeInfo", "header", b"header"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dbSize", b"dbSize", "dbSizeInUse", b"dbSizeInUse", "dbSizeQuota", b"dbSizeQuota", "errors", b"errors", "header", b"header", "isLearner", b"isLearner", "leader", b"leader", "raftAppliedIndex", b"raftAppliedIndex", "raftIndex", b"raftIndex", "raftTerm", b"raftTerm", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dbSize", b"dbSize", "dbSizeInUse", b"dbSizeInUse", "dbSizeQuota", b"dbSizeQuota", "downgradeInfo", b"downgradeInfo", "errors", b"errors", "header", b"header", "isLearner", b"isLearner", "leader", b"leader", "raftAppliedIndex", b"raftAppliedIndex", "raftIndex", b"raftIndex", "raftTerm", b"raftTerm", "storageVersion", b"storageVersion", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___StatusResponse: _TypeAlias = StatusResponse  # noqa: Y015
+
+@_typing.final
+class DowngradeInfo(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ENABLED_FIELD_NUMBER: _builtins.int
+    TARGETVERSION_FIELD_NUMBER: _builtins.int
+    enabled: _builtins.bool
+    targetVersion: _builtins.str
+    def __init__(
+        self,
+        *,
+        enabled: _builtins.bool = ...,
+        targetVersion: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["enabled", b"enabled", "targetVersion", b"targetVersion"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DowngradeInfo: _TypeAlias = DowngradeInfo  # noqa: Y015
+
+@_typing.final
+class DowngradeRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    class _DowngradeAction:
+        ValueType = _typing.NewType("ValueType", _builtins.int)
+        V: _TypeAlias = ValueType  # noqa: Y015
+
+    class _DowngradeActionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[DowngradeRequest._DowngradeAction.ValueType], _builtins.type):
+        DESCRIPTOR: _descriptor.EnumDescriptor
+        VALIDATE: DowngradeRequest._DowngradeAction.ValueType  # 0
+        ENABLE: DowngradeRequest._DowngradeAction.ValueType  # 1
+        CANCEL: DowngradeRequest._DowngradeAction.ValueType  # 2
+
+    class DowngradeAction(_DowngradeAction, metaclass=_DowngradeActionEnumTypeWrapper): ...
+    VALIDATE: DowngradeRequest.DowngradeAction.ValueType  # 0
+    ENABLE: DowngradeRequest.DowngradeAction.ValueType  # 1
+    CANCEL: DowngradeRequest.DowngradeAction.ValueType  # 2
+
+    ACTION_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
+    action: Global___DowngradeRequest.DowngradeAction.ValueType
+    version: _builtins.str
+    def __init__(
+        self,
+        *,
+        action: Global___DowngradeRequest.DowngradeAction.ValueType = ...,
+        version: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "version", b"version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DowngradeRequest: _TypeAlias = DowngradeRequest  # noqa: Y015
+
+@_typing.final
+class DowngradeResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HEADER_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
+    version: _builtins.str
+    @_builtins.property
+    def header(self) -> Global___ResponseHeader: ...
+    def __init__(
+        self,
+        *,
+        header: Global___ResponseHeader | None = ...,
+        version: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["header", b"header"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["header", b"header", "version", b"version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DowngradeResponse: _TypeAlias = DowngradeResponse  # noqa: Y015
 
 @_typing.final
 class AuthDisableRequest(_message.Message):

@@ -868,6 +868,11 @@ class MaintenanceStub:
                 request_serializer=quarterdeck_dot_etcd_dot_rpc_dot_rpc__pb2.MoveLeaderRequest.SerializeToString,
                 response_deserializer=quarterdeck_dot_etcd_dot_rpc_dot_rpc__pb2.MoveLeaderResponse.FromString,
                 _registered_method=True)
+        self.Downgrade = channel.unary_unary(
+                '/etcdserverpb.Maintenance/Downgrade',
+                request_serializer=quarterdeck_dot_etcd_dot_rpc_dot_rpc__pb2.DowngradeRequest.SerializeToString,
+                response_deserializer=quarterdeck_dot_etcd_dot_rpc_dot_rpc__pb2.DowngradeResponse.FromString,
+                _registered_method=True)
 
 
 class MaintenanceServicer:
@@ -909,6 +914,12 @@ class MaintenanceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Downgrade(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_MaintenanceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -941,6 +952,11 @@ def add_MaintenanceServicer_to_server(servicer, server):
                     servicer.MoveLeader,
                     request_deserializer=quarterdeck_dot_etcd_dot_rpc_dot_rpc__pb2.MoveLeaderRequest.FromString,
                     response_serializer=quarterdeck_dot_etcd_dot_rpc_dot_rpc__pb2.MoveLeaderResponse.SerializeToString,
+            ),
+            'Downgrade': grpc.unary_unary_rpc_method_handler(
+                    servicer.Downgrade,
+                    request_deserializer=quarterdeck_dot_etcd_dot_rpc_dot_rpc__pb2.DowngradeRequest.FromString,
+                    response_serializer=quarterdeck_dot_etcd_dot_rpc_dot_rpc__pb2.DowngradeResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -1105,6 +1121,33 @@ class Maintenance:
             '/etcdserverpb.Maintenance/MoveLeader',
             quarterdeck_dot_etcd_dot_rpc_dot_rpc__pb2.MoveLeaderRequest.SerializeToString,
             quarterdeck_dot_etcd_dot_rpc_dot_rpc__pb2.MoveLeaderResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Downgrade(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/etcdserverpb.Maintenance/Downgrade',
+            quarterdeck_dot_etcd_dot_rpc_dot_rpc__pb2.DowngradeRequest.SerializeToString,
+            quarterdeck_dot_etcd_dot_rpc_dot_rpc__pb2.DowngradeResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -175,6 +175,7 @@ class MaintenanceStub:
     HashKV: _aio.UnaryUnaryMultiCallable[_rpc_pb2.HashKVRequest, _rpc_pb2.HashKVResponse]
     Snapshot: _aio.UnaryStreamMultiCallable[_rpc_pb2.SnapshotRequest, _rpc_pb2.SnapshotResponse]
     MoveLeader: _aio.UnaryUnaryMultiCallable[_rpc_pb2.MoveLeaderRequest, _rpc_pb2.MoveLeaderResponse]
+    Downgrade: _aio.UnaryUnaryMultiCallable[_rpc_pb2.DowngradeRequest, _rpc_pb2.DowngradeResponse]
 
 class MaintenanceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
@@ -218,6 +219,13 @@ class MaintenanceServicer(metaclass=_abc_1.ABCMeta):
         request: _rpc_pb2.MoveLeaderRequest,
         context: _aio.ServicerContext[_rpc_pb2.MoveLeaderRequest, _abc.Awaitable[_rpc_pb2.MoveLeaderResponse]],
     ) -> _abc.Awaitable[_rpc_pb2.MoveLeaderResponse]: ...
+
+    @_abc_1.abstractmethod
+    def Downgrade(
+        self,
+        request: _rpc_pb2.DowngradeRequest,
+        context: _aio.ServicerContext[_rpc_pb2.DowngradeRequest, _abc.Awaitable[_rpc_pb2.DowngradeResponse]],
+    ) -> _abc.Awaitable[_rpc_pb2.DowngradeResponse]: ...
 
 def add_MaintenanceServicer_to_server(servicer: MaintenanceServicer, server: _aio.Server) -> None: ...
 

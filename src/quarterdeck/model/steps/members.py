@@ -10,6 +10,7 @@ from typing import ClassVar
 from typing_extensions import override
 
 from quarterdeck.model.clusters import Full
+from quarterdeck.model.membership import EtcdMinor
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.steps.base import Claim, Note, OfCluster
 
@@ -112,6 +113,31 @@ class Swap(_MembershipChange):
     @override
     def description(self) -> str:
         return f"swap: {', '.join(change.description for change in self.changes)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnableDowngrade(_MembershipChange):
+    """Enable etcd's downgrade: members work and store as ``target``, the minor version before theirs."""
+
+    kind: ClassVar[str] = "enable-etcd-downgrade"
+    target: EtcdMinor
+
+    @property
+    @override
+    def description(self) -> str:
+        return f"enable the downgrade of etcd to {self.target[0]}.{self.target[1]}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelDowngrade(_MembershipChange):
+    """Cancel etcd's downgrade: the cluster version rises again once no member is older."""
+
+    kind: ClassVar[str] = "cancel-etcd-downgrade"
+
+    @property
+    @override
+    def description(self) -> str:
+        return "cancel the downgrade of etcd"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,6 +43,25 @@ class CheckStored(Step):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NoteLowered(Note):
+    """Record that all members of etcd were taken back for the etcd of a revision; "": that this no longer counts."""
+
+    kind: ClassVar[str] = "note-lowered-etcd"
+    revision: str
+
+    @property
+    @override
+    def words(self) -> str:
+        if not self.revision:
+            return "note that etcd must be taken back again before another version of it runs"
+        return f"note that etcd was taken back for revision {self.revision}"
+
+    @override
+    def remembered(self, memory: Memory, now: float) -> Memory:
+        return replace(memory, lowered=self.revision)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NoteUnchecked(Note):
     """Record that the last check of the stored objects no longer counts: programs of newer versions may run again."""
 

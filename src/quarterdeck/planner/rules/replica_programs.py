@@ -15,6 +15,7 @@ from quarterdeck.model.steps.units import StartUnit, StopUnit
 from quarterdeck.model.units import IDLE, UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner import next_steps
+from quarterdeck.planner.etcd_versions import kept_back
 from quarterdeck.planner.outcome import RuleOutcome
 from quarterdeck.planner.rules.traffic import carries, drains, may_drain
 from quarterdeck.planner.view import View
@@ -188,7 +189,7 @@ def settled(view: View) -> RuleOutcome:
         elif record.name not in view.world.cordoned and view.fact(record).altered:
             what = f"{record.name} to be restarted from its revision: its files were changed on the machine"
             waiting.append(Wait(what, _in_its_turn(view)))
-        elif record.revision != view.revision:
+        elif record.revision != view.revision and record.name != kept_back(view.world, view.revision):
             waiting.append(Wait(f"{record.name} to run revision {view.revision}", _in_its_turn(view)))
         else:
             waiting.extend(_lacks(view, record))

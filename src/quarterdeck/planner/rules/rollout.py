@@ -143,7 +143,7 @@ def _stop_member(plane: View, record: Replica, component: Component) -> RuleOutc
         return RuleOutcome((_stop(plane, record, component),))
     if restarts_for_quota(view.world, record, (Component.ETCD,)):
         return RuleOutcome((_stop(plane, record, component),))
-    others = (each for each in view.voting if each.name != record.name)
+    others = sorted((each for each in view.voting if each.name != record.name), key=view.plane.is_behind)
     step = hand_over(view, others, f"{record.name} leads, and its etcd is restarted")
     if step is None:
         return RuleOutcome(waiting=(next_steps.leader(view.world, f"another voter to lead instead of {record.name}"),))

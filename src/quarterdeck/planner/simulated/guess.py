@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quarterdeck.model.clusters import Cluster
-from quarterdeck.model.membership import Health, Membership, Space
+from quarterdeck.model.membership import EtcdMinor, Health, Membership, Space
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import MachineFact, World
 from quarterdeck.planner.members import NOSPACE, raised, strays
@@ -26,6 +26,12 @@ def from_world(world: World) -> Truth:
         via=world.via,
         apart=world.apart,
         changes=world.changes,
+        etcd_minors=world.etcd_minors,
+        keeps_one=world.keeps_one,
+        works_as=_works_as(world, Cluster.MAIN),
+        events_works_as=_works_as(world, Cluster.EVENTS),
+        downgrade=world.membership.downgrade if world.membership else None,
+        events_downgrade=world.events_membership.downgrade if world.events_membership else None,
         condemned=world.condemned,
         cordoned=world.cordoned,
         machines=tuple(map(_machine, world.machines)),
@@ -50,6 +56,15 @@ def from_world(world: World) -> Truth:
         reattachable=bool(world.replicas) and all(each.reattachable for each in world.replicas),
         settings=world.settings,
     )
+
+
+def _works_as(world: World, cluster: Cluster) -> EtcdMinor | None:
+    """The version of a cluster: the oldest that a replica has, where it was not read."""
+    membership = world.membership_of(cluster)
+    if membership is not None and membership.works_as is not None:
+        return membership.works_as
+    minors = (world.etcd_minor(each.revision) for each in world.memory.replicas)
+    return min((each for each in minors if each is not None), default=None)
 
 
 def _machine(seen: MachineFact) -> SimMachine:
@@ -96,11 +111,18 @@ def _strays(world: World) -> dict[str, SimReplica]:
 
 def _member_from(membership: Membership | None, name: str, bound: int) -> SimMember | None:
     listed = membership.of(name) if membership is not None else None
-    if listed is None:
+    if membership is None or listed is None:
         return None
     behind = 0 if not listed.learner or (listed.lag is not None and listed.lag <= bound) else CATCH_UP
     silent = GRACE if listed.health is Health.DOWN else 0
-    return SimMember(id=listed.id, learner=listed.learner, behind=behind, silent=silent, fill=_fill(listed.space))
+    return SimMember(
+        id=listed.id,
+        learner=listed.learner,
+        behind=behind,
+        silent=silent,
+        fill=_fill(listed.space),
+        storage=listed.storage or membership.works_as,
+    )
 
 
 def _remembered(world: World, name: str) -> SimMember | None:

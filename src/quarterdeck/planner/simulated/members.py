@@ -10,9 +10,11 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.membership import Space
 from quarterdeck.model.steps.members import (
     AddLearner,
+    CancelDowngrade,
     Compact,
     Defragment,
     Disarm,
+    EnableDowngrade,
     Promote,
     ReaddressMember,
     RemoveMember,
@@ -81,9 +83,47 @@ def _with_learner(truth: Truth, name: str) -> Truth:
         raise RefusedError(f"{name} is a member")
     if name in truth.displacing:
         raise RefusedError(f"the peer URL of {name} is taken")
-    member = SimMember(id=truth.next_member, learner=True, behind=CATCH_UP)
+    member = SimMember(id=truth.next_member, learner=True, behind=CATCH_UP, storage=truth.works_as)
     truth = replace(truth, next_member=truth.next_member + 1)
     return truth.with_replica(name, replace(truth.replica(name), member=member))
+
+
+def downgraded(truth: Truth, step: EnableDowngrade | CancelDowngrade) -> Truth:
+    """The truth after etcd's downgrade of one cluster is enabled or cancelled. Raises RefusedError."""
+    of = truth.of(step.cluster)
+    if of.elected is None:
+        raise RefusedError("no quorum")
+    if isinstance(step, CancelDowngrade):
+        then = replace(of, downgrade=None)
+    elif of.downgrade != step.target and (of.works_as is None or of.works_as[1] != step.target[1] + 1):
+        raise RefusedError(f"the cluster does not work as the version after {step.target}")
+    else:
+        then = replace(of, downgrade=step.target)
+    return then if step.cluster is Cluster.MAIN else truth.with_events(then)
+
+
+def agreed(truth: AnyTruth) -> AnyTruth:
+    """The truth after the leader has compared the versions of all members: a downgrade takes effect, and is over once
+    all have its version; else all work as the oldest of them, if each answers. Then one member after the other changes
+    how it stores.
+    """
+    if truth.elected is None or not truth.etcds:
+        return truth
+    works_as, enabled = truth.works_as, truth.downgrade
+    versions = {truth.etcds.get(name) for name in truth.members if name in truth.following}
+    if enabled is not None:
+        works_as = enabled
+    elif truth.following.issuperset(truth.members):
+        oldest = min(each for each in versions if each is not None)
+        works_as = oldest if works_as is None else max(works_as, oldest)
+    if truth.following.issuperset(truth.members) and versions == {enabled}:
+        enabled = None
+    then = replace(truth, works_as=works_as, downgrade=enabled)
+    late = sorted(name for name in truth.following if truth.members[name].storage != works_as)
+    if not late or truth.works_as != works_as:
+        return then
+    member = replace(truth.members[late[0]], storage=works_as)
+    return then.with_replica(late[0], replace(then.replica(late[0]), member=member))
 
 
 def found(truth: AnyTruth) -> AnyTruth:
@@ -160,6 +200,8 @@ EFFECTS: Effects = {
     TransferLeadership: changed,
     ReaddressMember: changed,
     Swap: swapped,
+    EnableDowngrade: downgraded,
+    CancelDowngrade: downgraded,
     Compact: upkept,
     Defragment: upkept,
     Disarm: upkept,

@@ -35,6 +35,8 @@ def observe(truth: Truth) -> World:
         via=truth.via,
         apart=truth.apart,
         changes=truth.changes,
+        etcd_minors=truth.etcd_minors,
+        keeps_one=truth.keeps_one,
         condemned=truth.condemned,
         cordoned=truth.cordoned,
         expired=frozenset(each.name for each in truth.memory.replicas if (each.name, each.revision) in truth.expired),
@@ -110,13 +112,21 @@ def _membership(truth: Truth) -> Membership | None:
                 lagging=truth.lags(name) if name in heard and truth.etcd_answers(name) else None,
                 space=space_of(truth, name) if _says(truth, name) else None,
                 revision=1 if _says(truth, name) else None,
+                storage=member.storage if _says(truth, name) else None,
             )
             for name, member in truth.members.items()
         ),
         leader=truth.elected if truth.elected in truth.recorded else None,
         alarms=truth.alarms,
         authenticates=truth.asks_for_a_user,
+        works_as=truth.works_as if _says_versions(truth) else None,
+        downgrade=truth.downgrade if truth.works_as is not None else None,
     )
+
+
+def _says_versions(truth: Truth) -> bool:
+    """Whether the leader answers for the version of the cluster."""
+    return truth.elected is not None and truth.etcd_answers(truth.elected)
 
 
 def _words(truth: Truth) -> tuple[MemberWord, ...]:

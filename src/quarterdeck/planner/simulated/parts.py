@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from quarterdeck.model.clusters import CLUSTER
 from quarterdeck.model.components import Component
+from quarterdeck.model.membership import EtcdMinor
 
 
 class Power(StrEnum):
@@ -35,7 +36,8 @@ class SimMember:
     """A member: ``behind`` in ticks of copying still to do (a voter too may lag), ``silent`` in ticks for which the
     leader has heard nothing of it, ``unserved`` in ticks until it publishes itself again (a joiner that got its own
     publication in a snapshot). ``found_at``: the replica at whose peer URL the others look for it, or ``ELSEWHERE``
-    ("": they look for it where it is).
+    ("": they look for it where it is). ``storage``: the minor version of etcd that its database is written for (None:
+    all have the same).
     """
 
     id: int
@@ -45,6 +47,7 @@ class SimMember:
     unserved: int = 0
     fill: Fill = Fill.ROOM
     found_at: str = ""
+    storage: EtcdMinor | None = None
 
     @property
     def misplaced(self) -> bool:
@@ -80,6 +83,7 @@ class SimReplica:
         return replace(
             self,
             units=_as_main(self.units),
+            shapes=_shapes_as_main(self.shapes),
             crashed=_as_main(self.crashed),
             hung=_as_main(self.hung),
             slow=_as_main(self.slow),
@@ -93,6 +97,14 @@ class SimReplica:
 
 
 NOTHING = SimReplica()
+
+
+def _shapes_as_main(shapes: tuple[tuple[Component, str], ...]) -> tuple[tuple[Component, str], ...]:
+    if not any(component in CLUSTER for component, _ in shapes):
+        return shapes
+    others = {component: shape for component, shape in shapes if component not in CLUSTER}
+    events = [(Component.ETCD, shape) for component, shape in shapes if component == Component.EVENTS_ETCD]
+    return tuple(sorted([*others.items(), *events]))
 
 
 def _as_main(components: frozenset[Component]) -> frozenset[Component]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
-from quarterdeck.planner.simulated.members import found, raised
+from quarterdeck.planner.simulated.members import agreed, found, raised
 from quarterdeck.planner.simulated.parts import SimMember, SimReplica
 from quarterdeck.planner.simulated.traffic import by_site
 from quarterdeck.planner.simulated.truth import AnyTruth, Truth
@@ -27,8 +27,9 @@ def tick(truth: AnyTruth, seconds: float = 1.0) -> AnyTruth:
     truth = replace(truth, now=truth.now + seconds, replicas=restarted)
     later = tuple((name, _later(truth, name, replica)) for name, replica in truth.replicas)
     leads_events = truth.of(Cluster.EVENTS).elected if apart else None
-    truth = raised(replace(truth, leader=truth.elected, events_leader=leads_events, replicas=later))
+    truth = agreed(raised(replace(truth, leader=truth.elected, events_leader=leads_events, replicas=later)))
     if apart:
+        truth = truth.with_events(agreed(truth.of(Cluster.EVENTS))) if truth.etcd_minors else truth
         truth = replace(truth, events_full=raised(truth.of(Cluster.EVENTS)).full)
     checked = by_site(dict(truth.checked) | truth.well_behind)
     return truth if checked == truth.checked else replace(truth, checked=checked)

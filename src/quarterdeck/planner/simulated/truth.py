@@ -12,6 +12,7 @@ from quarterdeck.model.bounds import HealingBounds, Settings
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component, ReplicaChange, ReplicaPrograms
 from quarterdeck.model.epochs import Consent
+from quarterdeck.model.membership import EtcdMinor
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.seats import Slot
 from quarterdeck.planner.quorum import Voter, quorum, quorum_site
@@ -39,7 +40,8 @@ class Truth(NoFaults):
     is ``APISERVERS``. ``full``: etcd has raised NOSPACE, and takes no writes. ``events_leader`` and ``events_full`` are
     those of the events' cluster. ``reattachable``: volumes can go to other machines. ``kubelets``: they renew their
     Leases, or there are none. ``expired``: replicas, each with the revision whose certificates have expired there: no
-    other member talks with one that runs with these. Other fields are as in ``World``.
+    other member talks with one that runs with these. ``works_as`` and ``downgrade`` are as in ``Membership``, other
+    fields as in ``World``.
 
     Machines may be off here, programs crashed or hung, and members behind: an observation says so, and a dry run
     starts from it. Tests inject all other faults, in a subclass that overrides the methods of ``NoFaults``.
@@ -70,6 +72,12 @@ class Truth(NoFaults):
     events_leader: str | None = None
     full: bool = False
     events_full: bool = False
+    etcd_minors: tuple[tuple[str, EtcdMinor], ...] = ()
+    keeps_one: bool = False
+    works_as: EtcdMinor | None = None
+    downgrade: EtcdMinor | None = None
+    events_works_as: EtcdMinor | None = None
+    events_downgrade: EtcdMinor | None = None
     reattachable: bool = False
     kubelets: bool = True
     expired: frozenset[tuple[str, str]] = frozenset()
@@ -105,6 +113,8 @@ class Truth(NoFaults):
             replicas=tuple((name, each.of_events()) for name, each in self.replicas),
             leader=self.events_leader,
             full=self.events_full,
+            works_as=self.events_works_as,
+            downgrade=self.events_downgrade,
         )
 
     def with_events(self, changed: Truth) -> Self:
@@ -122,6 +132,8 @@ class Truth(NoFaults):
             replicas=tuple(sorted((replicas | rest).items(), key=lambda entry: entry[0])),
             events_leader=changed.leader,
             events_full=changed.full,
+            events_works_as=changed.works_as,
+            events_downgrade=changed.downgrade,
             next_member=changed.next_member,
         )
 
@@ -238,6 +250,13 @@ class Truth(NoFaults):
             if not self.hangs(replica, Component.ETCD)
             if not self.expired or (name, dict(replica.shapes).get(Component.ETCD, "")) not in self.expired
         )
+
+    @cached_property
+    def etcds(self) -> dict[str, EtcdMinor]:
+        """By member, the minor version of the etcd that it was started with; a member without one may have any."""
+        minors = dict(self.etcd_minors)
+        shapes = ((name, dict(replica.shapes).get(Component.ETCD, "")) for name, replica in self.replicas)
+        return {name: minors[shape] for name, shape in shapes if shape in minors and name in self.members}
 
     @cached_property
     def electable(self) -> tuple[str, ...]:
