@@ -33,7 +33,7 @@ from quarterdeck.model.steps.units import AdoptRevision, RejectRevision, StartUn
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner.revisions import costs_nothing, outdated, wanted_revision
-from quarterdeck.planner.rules.replica_programs import control
+from quarterdeck.planner.rules.replica_programs import control, serve
 from quarterdeck.planner.rules.rollout import reject, roll
 from quarterdeck.planner.rules.traffic import backends, record
 from quarterdeck.planner.simulated import observe
@@ -132,6 +132,7 @@ def test_what_has_stopped_for_another_revision_does_not_start_before_it_has_that
     assert planned(world, StartUnit).steps == ()
     world = stopped(drained(world, "east-1"), "east-1", APISERVER)
     assert planned(world, StartUnit).steps == ()
+    assert serve(view(world)).steps == ()
     assert rests(stopped(world, "east-1", ETCD)) == "east-1"
     assert planned(stopped(world, "east-1", ETCD), StartUnit).steps == ()
 
