@@ -33,6 +33,7 @@ from quarterdeck.model.steps.units import AdoptRevision, RejectRevision, StartUn
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner.revisions import costs_nothing, outdated, wanted_revision
+from quarterdeck.planner.rules.replica_programs import control, serve
 from quarterdeck.planner.rules.rollout import reject, roll
 from quarterdeck.planner.rules.traffic import backends, record
 from quarterdeck.planner.simulated import observe
@@ -131,8 +132,19 @@ def test_what_has_stopped_for_another_revision_does_not_start_before_it_has_that
     assert planned(world, StartUnit).steps == ()
     world = stopped(drained(world, "east-1"), "east-1", APISERVER)
     assert planned(world, StartUnit).steps == ()
+    assert serve(view(world)).steps == ()
     assert rests(stopped(world, "east-1", ETCD)) == "east-1"
     assert planned(stopped(world, "east-1", ETCD), StartUnit).steps == ()
+
+
+def test_a_program_that_the_change_does_not_stop_starts_meanwhile() -> None:
+    world = asked(Component.SCHEDULER)
+    name = rests(world)
+    assert name is not None
+    world = stopped(world, name, *CONTROLLERS)
+    assert rests(world) == name
+    starts = [step_words(step) for step in control(view(world)).steps]
+    assert starts == [f"StartUnit kube-controller-manager of {name}"]
 
 
 def test_an_apiserver_that_does_not_stop_keeps_its_clients() -> None:
