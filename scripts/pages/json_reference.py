@@ -85,6 +85,8 @@ OUTPUTS: Mapping[str, tuple[Printed, ...]] = {
     "replica uncordon": _CHANGE,
     "certs list": (Printed(CertificateRow, many=True),),
     "certs renew": _CHANGE,
+    "certs rotate-ca": _CHANGE,
+    "keys rotate": _CHANGE,
     "controllers list": (Printed(ControllerSetRow, many=True),),
     "controllers plan": (Printed(ChangePlan),),
     "controllers move": _CHANGE,

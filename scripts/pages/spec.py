@@ -20,6 +20,8 @@ from quarterdeck.api.base import Condition, Metadata
 from quarterdeck.api.controlplane import ControlPlane, ControlPlaneStatus
 from quarterdeck.api.plane.authentication import Authentication
 from quarterdeck.api.plane.authorization import Authorization
+from quarterdeck.api.plane.certificates import Certificates
+from quarterdeck.api.plane.keys import Keys
 from quarterdeck.api.plane.memory import MemoryStatus
 from quarterdeck.api.site import Site
 
@@ -34,8 +36,9 @@ A document of kind `{{kind}}` for `quarterdeck apply -f FILE`.
 """
 _PLANE = _DOCUMENT.format(
     kind="ControlPlane",
-    more="""[Authentication](authentication.md), [authorization](authorization.md)
-and the [status](status.md) have pages of their own, and so has the [site](site.md).
+    more="""[Authentication](authentication.md), [authorization](authorization.md),
+[certificates and keys](certificates-and-keys.md) and the [status](status.md) have pages of their own, and so has the
+[site](site.md).
 `quarterdeck get NAME -o yaml` prints the resource of a plane.""",
 )
 _SITE = _DOCUMENT.format(kind="Site", more="The field `driver` decides which of the two specs a site has.")
@@ -62,6 +65,11 @@ The other fields have the meaning that Kubernetes gives them in its [Authorizati
 
 [kubernetes]: https://kubernetes.io/docs/reference/access-authn-authz/authorization/#using-configuration-file-for-authorization
 """
+_SECRETS = """# Certificates and keys
+
+The fields `spec.certificates` and `spec.keys` of a [ControlPlane](spec.md). `quarterdeck certs` and `quarterdeck keys`
+write them: see [rotate authorities and keys](../how-to/rotate.md).
+"""
 _STATUS = """# Status of a ControlPlane
 
 The field `status` of a [ControlPlane](spec.md). Only quarterdeck writes it. `quarterdeck status NAME` shows it to
@@ -75,6 +83,7 @@ _ROOTS: Mapping[str, Mapping[type[BaseModel], str]] = {
     "metadata.md": {Metadata: "metadata", Condition: "status.conditions[]"},
     "authentication.md": {Authentication: "spec.authentication"},
     "authorization.md": {Authorization: "spec.authorization"},
+    "certificates-and-keys.md": {Certificates: "spec.certificates", Keys: "spec.keys"},
 }
 _OPENINGS = {
     "spec.md": _PLANE,
@@ -83,6 +92,7 @@ _OPENINGS = {
     "metadata.md": _METADATA,
     "authentication.md": _AUTHENTICATION,
     "authorization.md": _AUTHORIZATION,
+    "certificates-and-keys.md": _SECRETS,
 }
 _PAGE_OF = {model: page for page, roots in _ROOTS.items() for model in roots}
 #: What a field is, by what its annotation puts into the schema.

@@ -198,7 +198,7 @@ def test_the_first_issuer_is_in_new_tokens_and_tokens_of_the_others_are_accepted
 
 def signed(replica: OneReplica, head: str, claims: Mapping[str, Any]) -> str:
     """A token with these claims, signed with the key of the plane (ES256)."""
-    key = load_pem_private_key(replica.secrets.service_account.signing.private, password=None)
+    key = load_pem_private_key(replica.secrets.service_account[0].private, password=None)
     text = f"{head}.{base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip('=')}"
     assert isinstance(key, ec.EllipticCurvePrivateKey)
     r, s = utils.decode_dss_signature(key.sign(text.encode(), ec.ECDSA(SHA256())))

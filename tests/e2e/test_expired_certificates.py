@@ -22,7 +22,7 @@ from quarterdeck.pki.validity import expiry
 from quarterdeck.sites.local.site import LocalSite
 from quarterdeck.stores.port import JournalEntry
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(900)]
 
 #: Long enough to create the plane, and to write to it.
 LIFETIME = timedelta(seconds=90)

@@ -265,7 +265,13 @@ def _changes(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Quarterdeck, "left_to_drain", answer(("other/east-9",)))
     for commands in ("controllers", "upgrades"):
         patch.setattr(f"quarterdeck.cli.commands.{commands}.planned", _synchronous(planned))
-    option = UpgradeOption(version="v1.37.2", parts=("v1.37.2",), supported_until=date(2027, 10, 28), findings=())
+    option = UpgradeOption(
+        program="kubernetes",
+        version="v1.37.2",
+        parts=("v1.37.2",),
+        supported_until=date(2027, 10, 28),
+        findings=(),
+    )
     patch.setattr(Quarterdeck, "upgrade_options", answer((option,)))
     removal = MemberRemoval(plane="demo", member=0x77, description="voter 77", voters=3, healthy=3)
     patch.setattr(EtcdCare, "plan_member_removal", answer(removal))

@@ -20,7 +20,7 @@ from quarterdeck.api.operation import OperationPhase, OperationType
 from quarterdeck.api.plane.upgrade import UpgradeSettings, UpgradeWindow
 from quarterdeck.app import upgrade_task
 from quarterdeck.app.upgrade_task import GoOnWithUpgrades
-from quarterdeck.components.upgrade_path import next_part
+from quarterdeck.components.transitions.upgrade_path import next_part
 from quarterdeck.engine.preflight.requests import Examined, Upgrade
 from quarterdeck.engine.workspace import operations, recorded
 from quarterdeck.engine.workspace.home import Home

@@ -149,7 +149,7 @@ async def test_a_folded_backup_does_not_delay_one_out_of_etcd(lab: RecordingLab)
 
     def why(of: Chain, later: float) -> FullReason | None:
         now = chain.fulls[0].at + pace.full_after * later
-        return why_full(of, "main", 0, versions={"3.6.16"}, now=now, pace=pace)
+        return why_full(of, "main", 0, versions={chain.fulls[0].etcd_version}, now=now, pace=pace)
 
     for each in (chain, alone):
         assert (why(each, 0.9), why(each, 1)) == (None, FullReason.DUE)

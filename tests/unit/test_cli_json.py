@@ -54,6 +54,8 @@ ARGUMENTS: dict[tuple[str, str], tuple[str, ...]] = {
     ("replica uncordon", ""): ("demo", "east-1"),
     ("certs list", ""): ("demo",),
     ("certs renew", ""): ("demo", "--yes"),
+    ("certs rotate-ca", ""): ("demo", "--yes"),
+    ("keys rotate", ""): ("demo", "--key", "encryption", "--yes"),
     ("controllers list", ""): ("demo",),
     ("controllers plan", ""): ("demo", *SET),
     ("controllers move", ""): ("demo", *SET, "--yes"),

@@ -14,7 +14,7 @@ from quarterdeck.api.controlplane import ExtraArgs
 from quarterdeck.api.plane.controllers import CloudControllerManager, ControllerProgram, ControllerSetSpec
 from quarterdeck.api.revision import ControllerSetTemplate, Guard, ReplicaTemplate
 from quarterdeck.components.controller.sets import at_rest, lock_of
-from quarterdeck.components.ways import apart, way
+from quarterdeck.components.transitions.ways import apart, way
 from quarterdeck.model.components import Component
 
 IPAM, LIFE = "node-ipam-controller", "node-lifecycle-controller"

@@ -6,9 +6,9 @@ import pytest
 
 from quarterdeck.api.controlplane import ControlPlaneSpec, new_control_plane
 from quarterdeck.api.plane.etcd import Etcd, EtcdUpgrade
-from quarterdeck.components import upgrade_parts
-from quarterdeck.components.etcd_path import finished, first_part, stopped, too_old
 from quarterdeck.components.minors import ETCD
+from quarterdeck.components.transitions import upgrade_parts
+from quarterdeck.components.transitions.etcd_path import finished, first_part, stopped, too_old
 from quarterdeck.errors import InvalidInput
 
 MIDDLE = f"3.6.{ETCD[3, 6].newest}"

@@ -15,8 +15,8 @@ from quarterdeck.api.plane.service_accounts import OWN_ISSUER
 from quarterdeck.api.plane.upgrade import UpgradeWindow
 from quarterdeck.api.revision import ReplicaTemplate
 from quarterdeck.components.difference import change, differences
-from quarterdeck.components.issuers import dropped, issuers_of
-from quarterdeck.components.ways import apart, way
+from quarterdeck.components.transitions.issuers import dropped, issuers_of
+from quarterdeck.components.transitions.ways import apart, way
 from quarterdeck.errors import InvalidInput
 from quarterdeck.model.components import Component, ReplicaChange
 

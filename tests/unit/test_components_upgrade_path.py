@@ -8,7 +8,7 @@ from support.golden import Golden
 from quarterdeck.api.controlplane import ControlPlaneSpec, new_control_plane
 from quarterdeck.api.plane.upgrade import UpgradeSettings, UpgradeWindow
 from quarterdeck.components.minors import KUBERNETES
-from quarterdeck.components.upgrade_path import finished, first_part, next_part, stopped
+from quarterdeck.components.transitions.upgrade_path import finished, first_part, next_part, stopped
 from quarterdeck.errors import InvalidInput
 
 EMULATING, RAISED, FINAL = UpgradeWindow

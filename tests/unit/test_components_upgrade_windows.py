@@ -16,7 +16,7 @@ from quarterdeck.api.plane.upgrade import UpgradeWindow
 from quarterdeck.api.revision import ReplicaTemplate
 from quarterdeck.components.controller.sets import at_rest
 from quarterdeck.components.difference import change
-from quarterdeck.components.ways import apart, way
+from quarterdeck.components.transitions.ways import apart, way
 from quarterdeck.errors import PreconditionFailed
 from quarterdeck.model.components import Component
 

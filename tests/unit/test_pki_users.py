@@ -103,11 +103,11 @@ def test_a_lifetime_is_a_second_or_more(golden: Golden, seconds: float) -> None:
 
 def test_it_never_outlives_its_authority(plane: SharedSecrets) -> None:
     short = create_authority("demo-kubernetes-ca", NOW, lifetime=HOUR)
-    old = replace(plane, kubernetes_ca=Authority(short))
+    old = replace(plane, kubernetes_ca=Authority.of(short))
     assert expiry(issue_user(old, administrator(), NOW).certificate) == NOW + HOUR
 
 
 def test_an_authority_that_has_expired_issues_nothing(plane: SharedSecrets, golden: Golden) -> None:
-    old = replace(plane, kubernetes_ca=Authority(create_authority("demo-kubernetes-ca", NOW, lifetime=HOUR)))
+    old = replace(plane, kubernetes_ca=Authority.of(create_authority("demo-kubernetes-ca", NOW, lifetime=HOUR)))
     with golden.raises(PreconditionFailed):
         issue_user(old, administrator(), NOW + HOUR)

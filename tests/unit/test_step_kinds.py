@@ -17,7 +17,16 @@ from quarterdeck.model.steps import all_kinds
 from quarterdeck.model.steps.base import Note, OfCluster, OfUnit, Step
 from quarterdeck.model.steps.clusters import WithdrawConsent
 from quarterdeck.model.steps.healing import CordonMachine
-from quarterdeck.model.steps.members import AddLearner, Promote, ReaddressMember, RemoveMember, Swap, TransferLeadership
+from quarterdeck.model.steps.members import (
+    AddLearner,
+    CancelDowngrade,
+    EnableDowngrade,
+    Promote,
+    ReaddressMember,
+    RemoveMember,
+    Swap,
+    TransferLeadership,
+)
 from quarterdeck.model.steps.placement import PlaceReplica
 from quarterdeck.model.steps.traffic import SetRecord, StopBalancer
 from quarterdeck.model.steps.units import RejectRevision, ReloadUnit, StartUnit, StopUnit
@@ -36,6 +45,8 @@ LEAVE_NOTHING = {
     Swap,
     SetRecord,
     WithdrawConsent,
+    EnableDowngrade,
+    CancelDowngrade,
 }
 #: Nobody waits for what these change. Nor do notes claim anything.
 CLAIM_NOTHING = {RejectRevision, StopBalancer, CordonMachine}

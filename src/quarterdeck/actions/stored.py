@@ -16,8 +16,8 @@ from quarterdeck.api.plane.keys import KeyPurpose
 from quarterdeck.census.census import census
 from quarterdeck.census.result import Undecodable, lost
 from quarterdeck.components.credentials import EncryptionKey, in_use
-from quarterdeck.components.keys import drops
 from quarterdeck.components.minors import Minor, dotted
+from quarterdeck.components.transitions.keys import drops
 from quarterdeck.components.upstream_versions import minor
 from quarterdeck.errors import PreconditionFailed
 from quarterdeck.model.steps.stored import CheckStored

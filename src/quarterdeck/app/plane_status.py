@@ -23,9 +23,9 @@ from quarterdeck.api.output.status import (
 from quarterdeck.api.plane.backup import BackupStatus
 from quarterdeck.api.plane.upgrade import UpgradeSettings
 from quarterdeck.components.catalogue import CATALOGUE
-from quarterdeck.components.etcd_path import settings_of
 from quarterdeck.components.minors import dotted
-from quarterdeck.components.upgrade_windows import behaviour
+from quarterdeck.components.transitions.etcd_path import settings_of
+from quarterdeck.components.transitions.upgrade_windows import behaviour
 from quarterdeck.components.version_rules import flaws
 from quarterdeck.engine.notices.conditions import why_stalled
 from quarterdeck.engine.notices.events import warnings

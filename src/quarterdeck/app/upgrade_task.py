@@ -11,7 +11,7 @@ from functools import partial
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.operation import OperationPhase, OperationType
-from quarterdeck.components.upgrade_parts import next_part, soak
+from quarterdeck.components.transitions.upgrade_parts import next_part, soak
 from quarterdeck.engine.background.tasks import BackgroundTask, Check, LongTask, Work
 from quarterdeck.engine.preflight.requests import Upgrade
 from quarterdeck.engine.preflight.upgrades import examined_upgrade

@@ -7,7 +7,7 @@ from quarterdeck.api.plane.manifests import PLUGINS
 from quarterdeck.api.revision import ReplicaTemplate
 from quarterdeck.components.arguments import Folder
 from quarterdeck.components.minors import dotted
-from quarterdeck.components.upgrade_windows import behaviour
+from quarterdeck.components.transitions.upgrade_windows import behaviour
 from quarterdeck.components.upstream_versions import reads_admission_manifests
 from quarterdeck.yaml_text import dumped
 

@@ -19,11 +19,11 @@ from quarterdeck.components.admission_plugins import NEEDED, admission_configura
 from quarterdeck.components.arguments import Arguments, Folder, Value, boolean, seconds, suites
 from quarterdeck.components.authorization import HEALTH_PATHS, authorization_flags
 from quarterdeck.components.credentials import MASTERS, CertificateKind, CertificateSpec, EncryptionKey, in_use
-from quarterdeck.components.issuers import issuers_of
 from quarterdeck.components.record import ComponentSpec, Flags, Port, Stopping
 from quarterdeck.components.refusals import APISERVER_FLAGS, APISERVER_VALUES
 from quarterdeck.components.settings import Inputs, service_ranges
-from quarterdeck.components.upgrade_windows import behaviour, emulation_flags
+from quarterdeck.components.transitions.issuers import issuers_of
+from quarterdeck.components.transitions.upgrade_windows import behaviour, emulation_flags
 from quarterdeck.components.upstream_versions import authentication_api, has_mixed_version_proxy, tracing_api
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName

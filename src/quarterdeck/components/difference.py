@@ -16,8 +16,8 @@ from quarterdeck.api.names import shortened
 from quarterdeck.api.revision import Guard, ReplicaTemplate
 from quarterdeck.components.catalogue import CATALOGUE, programs_of
 from quarterdeck.components.controller.sets import changed_managers
-from quarterdeck.components.keys import drops
-from quarterdeck.components.upgrade_windows import lowers
+from quarterdeck.components.transitions.keys import drops
+from quarterdeck.components.transitions.upgrade_windows import lowers
 from quarterdeck.components.upstream_versions import tells_what_it_loaded
 from quarterdeck.model.components import Component, ReplicaChange, ReplicaPrograms
 

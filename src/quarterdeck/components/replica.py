@@ -19,10 +19,10 @@ from quarterdeck.components.credentials import (
     SigningKey,
     encryption_key_name,
 )
-from quarterdeck.components.keys import with_keys
 from quarterdeck.components.ports import seat_at
 from quarterdeck.components.refusals import names_host_file, refuse_dangerous
 from quarterdeck.components.settings import ClusterState, InitialCluster, Inputs, ReplicaSettings
+from quarterdeck.components.transitions.keys import with_keys
 from quarterdeck.model.clusters import CLUSTER
 from quarterdeck.model.components import Component
 from quarterdeck.model.units import UnitSpec

@@ -11,8 +11,8 @@ from quarterdeck.api.revision import EventsTemplate, ReplicaTemplate
 from quarterdeck.components.apiserver import authentication_hash, issuers
 from quarterdeck.components.catalogue import CATALOGUE, programs_of
 from quarterdeck.components.difference import change
+from quarterdeck.components.transitions.ways import apart
 from quarterdeck.components.upstream_versions import minor, tells_what_it_loaded
-from quarterdeck.components.ways import apart
 from quarterdeck.errors import Corrupt
 from quarterdeck.model.components import ReplicaChange, ReplicaPrograms
 from quarterdeck.model.membership import EtcdMinor

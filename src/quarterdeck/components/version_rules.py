@@ -9,7 +9,7 @@ from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.components.feature_gates import gates_problem
 from quarterdeck.components.minors import ETCD, KUBERNETES, Minor, MinorRelease, dotted, flag_problem
 from quarterdeck.components.record import Flags
-from quarterdeck.components.upgrade_windows import behaviour
+from quarterdeck.components.transitions.upgrade_windows import behaviour
 from quarterdeck.components.upstream_versions import FEATURE_GATES, minor, patch
 from quarterdeck.model.components import Component
 

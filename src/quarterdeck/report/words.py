@@ -14,6 +14,7 @@ VERBS = {
     "Upgrade": "upgraded",
     "Apply": "changed",
     "Replace": "replaced",
+    "Rotate": "given other authorities or keys",
     "Abort": "brought back",
     "Delete": "deleted",
 }

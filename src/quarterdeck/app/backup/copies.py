@@ -105,12 +105,12 @@ class Copies:
         source: ForeignBackup | None = None,
         by_replay: bool = False,
     ) -> CopyPlan:
-        """Declare the new plane, check that it can be created, and build and prove its database as ``Restores.plan``
-        does for plane ``name``. Nothing is stored but a key that opens the backup.
+        """Declare the new plane, check it, and build and prove its database as ``Restores.plan`` does for plane
+        ``name``. Nothing is stored but a key that opens the backup.
 
-        Raises Conflict where the home has a plane of the new name, NotFound for a plane, a site or a moment that does
-        not exist, InvalidInput for what two planes cannot share, PreconditionFailed for a backup of data alone and for
-        a site without room, and what admission and building raise.
+        Raises Conflict for a name that the home has, NotFound for a plane, a site or a moment, InvalidInput for what
+        two planes cannot share, PreconditionFailed for a backup of data alone and for a site without room, and what
+        admission and building raise.
         """
         doing = f"restoring plane {name} as {asked.name}"
         await self._require_new(asked.name, doing)
@@ -119,8 +119,7 @@ class Copies:
         archive = await _archive(found, moment, doing)
         site = await self._home.site(asked.site or archive.plane.spec.placement.site)
         copied = copied_plane(archive.plane, asked, site)
-        plane = _backed_up(copied.plane, found)
-        require_readable(doing, plane, moment)
+        require_readable(doing, plane := _backed_up(copied.plane, found), moment)
         await admit(self._engine(), plane)
         await add_identities(self._home.folder, found.identities)
         database, events = await self._built(plane, site, found, moment, to=to, by_replay=by_replay)
@@ -132,7 +131,7 @@ class Copies:
             at=moment.at,
             proof=database.proof,
             differences=copied.differences,
-            databases=(database.path, *(() if events is None or events.database is None else (events.database,))),
+            databases=_databases(database.path, events),
             events=events,
             secrets=_secrets(plane, archive),
             contents=_contents(archive),
@@ -208,6 +207,10 @@ def _backed_up(plane: ControlPlane, found: _Source) -> ControlPlane:
         return plane
     options = PurePosixPath(foreign.options.absolute()) if foreign.options is not None else None
     return backed_up_at(plane, foreign.url, options)
+
+
+def _databases(main: Path, events: EventsPlan | None) -> tuple[Path, ...]:
+    return (main, *(() if events is None or events.database is None else (events.database,)))
 
 
 def _consenting(

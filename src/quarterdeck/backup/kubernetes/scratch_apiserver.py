@@ -23,10 +23,10 @@ from quarterdeck.backup.scratch_etcd import EtcdPrograms, LoopbackClients, scrat
 from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.components.credentials import EncryptionKey, ReplicaSecrets, SharedSecrets
 from quarterdeck.components.endings import why_it_ended
-from quarterdeck.components.keys import keys_of
 from quarterdeck.components.ports import first_block, seat_with
 from quarterdeck.components.replica import component_unit
 from quarterdeck.components.settings import ClusterState, InitialCluster, Inputs, ReplicaSettings, service_ip
+from quarterdeck.components.transitions.keys import keys_of
 from quarterdeck.errors import PreconditionFailed, TimedOut
 from quarterdeck.etcd.maintenance import ROOT
 from quarterdeck.files import file_errors, write_secret

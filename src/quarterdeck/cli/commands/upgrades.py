@@ -36,6 +36,24 @@ _COLUMNS: tuple[Column[UpgradeRow], ...] = (
 )
 
 
+Soak = Annotated[
+    float | None,
+    duration_option(
+        "--soak",
+        "Stay this long in each window, also the last one, or with one member of the former version of etcd, before"
+        " the manager goes on (default: never).",
+    ),
+]
+Finish = Annotated[
+    bool,
+    typer.Option(
+        "--finish",
+        help="Upgrade the member that keeps the former version of etcd; or else go to the final window, from where"
+        " only a restore leads back.",
+    ),
+]
+
+
 @command(
     app,
     "upgrade run alpha --to 1.37.2 --soak 6h --detach",
@@ -48,22 +66,8 @@ def run(
         typer.Option("--to", help="The version of Kubernetes, or without any the next part of an upgrade that soaks."),
     ] = None,
     etcd: Annotated[str | None, typer.Option("--etcd", help="The version of etcd.")] = None,
-    soak: Annotated[
-        float | None,
-        duration_option(
-            "--soak",
-            "Stay this long in each window, also the last one, or with one member of the former version of etcd, before"
-            " the manager goes on (default: never).",
-        ),
-    ] = None,
-    finish: Annotated[
-        bool,
-        typer.Option(
-            "--finish",
-            help="Upgrade the member that keeps the former version of etcd; or else go to the final window, from where"
-            " only a restore leads back.",
-        ),
-    ] = False,
+    soak: Soak = None,
+    finish: Finish = False,
     yes: Yes = False,
     detached: Detach = False,
     output: OutputOption = Output.TABLE,

@@ -22,7 +22,7 @@ from quarterdeck.components.credentials import asking, in_use, serving
 from quarterdeck.components.record import ComponentSpec, Flags, Port, Stopping
 from quarterdeck.components.refusals import CONTROLLER_MANAGER_FLAGS, CONTROLLER_MANAGER_VALUES
 from quarterdeck.components.settings import Inputs, service_ranges
-from quarterdeck.components.upgrade_windows import emulation_flags
+from quarterdeck.components.transitions.upgrade_windows import emulation_flags
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName
 from quarterdeck.model.units import UnitSpec

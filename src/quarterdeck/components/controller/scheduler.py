@@ -13,7 +13,7 @@ from quarterdeck.components.credentials import asking, serving
 from quarterdeck.components.record import ComponentSpec, Flags, Port
 from quarterdeck.components.refusals import SCHEDULER_FLAGS, TLS
 from quarterdeck.components.settings import Inputs
-from quarterdeck.components.upgrade_windows import emulation_flags
+from quarterdeck.components.transitions.upgrade_windows import emulation_flags
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName
 from quarterdeck.model.units import UnitSpec

@@ -12,7 +12,7 @@ from quarterdeck.actions.addresses import elsewhere
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.volumes import volume_name
 from quarterdeck.components.catalogue import CATALOGUE
-from quarterdeck.components.etcd_path import settings_of
+from quarterdeck.components.transitions.etcd_path import settings_of
 from quarterdeck.engine.observation.assemble import Dated, EtcdFacts, ReplicaPlace, Seen, ServerFacts, assemble
 from quarterdeck.engine.observation.expiry import expired_replicas
 from quarterdeck.engine.observation.liveness import Liveness

@@ -9,15 +9,15 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.plane.endpoint import EndpointMode
 from quarterdeck.api.plane.memory import memory_from_status
 from quarterdeck.api.site import AddressSpace, LocalSpec, Site, SshSpec
-from quarterdeck.components import authorities, keys
 from quarterdeck.components.admission_manifests import manifests_problem
 from quarterdeck.components.admission_plugins import pod_security_problems
 from quarterdeck.components.catalogue import CATALOGUE, flags_of
-from quarterdeck.components.issuers import dropped
 from quarterdeck.components.refusals import refuse_dangerous, refuse_host_files, service_range_problem
 from quarterdeck.components.replica import check_extra_args, program_version
+from quarterdeck.components.transitions import authorities, keys
+from quarterdeck.components.transitions.issuers import dropped
+from quarterdeck.components.transitions.ways import way
 from quarterdeck.components.version_rules import flaws, illegal_flags
-from quarterdeck.components.ways import way
 from quarterdeck.endpoint.dns.claims import CONSENT, stranger
 from quarterdeck.engine.controller_sets.declarations import admit_controllers
 from quarterdeck.engine.preflight.etcd_upgrade_checks import require_etcd_upgradable

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.components import etcd_path, upgrade_path
 from quarterdeck.components.etcd import most_learners
 from quarterdeck.components.minors import dotted
+from quarterdeck.components.transitions import etcd_path, upgrade_path
 from quarterdeck.components.upstream_versions import minor
 from quarterdeck.components.version_rules import etcd_problems
 from quarterdeck.engine.observation.move import Move

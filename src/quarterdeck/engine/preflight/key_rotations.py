@@ -10,7 +10,7 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import OperationPhase, OperationType
 from quarterdeck.api.plane.keys import KeyPurpose, KeyUse
 from quarterdeck.components.credentials import SharedSecrets
-from quarterdeck.components.keys import with_use
+from quarterdeck.components.transitions.keys import with_use
 from quarterdeck.engine import status
 from quarterdeck.engine.observation.queries import ready_apiserver
 from quarterdeck.engine.preflight.local_changes import examined_in_place

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 
 from quarterdeck.api.operation import OperationType
 from quarterdeck.api.plane.certificates import AuthorityUse, Signer
-from quarterdeck.components.authorities import with_uses
 from quarterdeck.components.credentials import Authority, SharedSecrets, uses
+from quarterdeck.components.transitions.authorities import with_uses
 from quarterdeck.engine import status
 from quarterdeck.engine.preflight.key_rotations import examined_key_rotation
 from quarterdeck.engine.preflight.local_changes import examined_in_place

@@ -12,9 +12,9 @@ from quarterdeck.actions.stored import stored_objects
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.names import few
 from quarterdeck.api.plane.upgrade import UpgradeWindow
-from quarterdeck.components import etcd_path
 from quarterdeck.components.minors import dotted
-from quarterdeck.components.upgrade_windows import Behaviour, behaviour, window_of
+from quarterdeck.components.transitions import etcd_path
+from quarterdeck.components.transitions.upgrade_windows import Behaviour, behaviour, window_of
 from quarterdeck.components.upstream_versions import minor
 from quarterdeck.components.version_rules import problems
 from quarterdeck.engine.observation.move import Move

@@ -8,9 +8,9 @@ from datetime import date
 
 from quarterdeck.api.controlplane import ControlPlane, ControlPlaneSpec
 from quarterdeck.api.operation import OperationType
-from quarterdeck.components import etcd_path, upgrade_parts, upgrade_path
 from quarterdeck.components.minors import ETCD, KUBERNETES, Minor, MinorRelease, dotted
-from quarterdeck.components.upgrade_windows import TELLS_COMPATIBILITY, behaviour
+from quarterdeck.components.transitions import etcd_path, upgrade_parts, upgrade_path
+from quarterdeck.components.transitions.upgrade_windows import TELLS_COMPATIBILITY, behaviour
 from quarterdeck.components.upstream_versions import minor, patch
 from quarterdeck.engine import status
 from quarterdeck.engine.preflight.etcd_upgrade_checks import require_etcd_upgradable

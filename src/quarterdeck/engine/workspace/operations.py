@@ -29,7 +29,7 @@ from quarterdeck.api.plane.epochs import MOST_WITH_STANDBY
 from quarterdeck.api.plane.memory import MemoryStatus
 from quarterdeck.components.credentials import SharedSecrets
 from quarterdeck.components.ports import LAST_PLANE
-from quarterdeck.components.upgrade_parts import stopped
+from quarterdeck.components.transitions.upgrade_parts import stopped
 from quarterdeck.engine.notices.conditions import unseen
 from quarterdeck.engine.workspace import addons, belongings, recorded, revisions
 from quarterdeck.engine.workspace.belongings import make_room

@@ -20,15 +20,15 @@ from quarterdeck.api.revision import (
 )
 from quarterdeck.api.site import Site
 from quarterdeck.components.audit_policy import default_audit_policy, policy_problems
-from quarterdeck.components.authorities import with_uses
 from quarterdeck.components.controller.sets import at_rest
 from quarterdeck.components.credentials import uses
 from quarterdeck.components.etcd import CATCHUP_ENTRIES
-from quarterdeck.components.issuers import written_issuers
-from quarterdeck.components.keys import written
 from quarterdeck.components.template import Revisions
-from quarterdeck.components.upgrade_windows import window_of, written_window
-from quarterdeck.components.ways import apart, way
+from quarterdeck.components.transitions.authorities import with_uses
+from quarterdeck.components.transitions.issuers import written_issuers
+from quarterdeck.components.transitions.keys import written
+from quarterdeck.components.transitions.upgrade_windows import window_of, written_window
+from quarterdeck.components.transitions.ways import apart, way
 from quarterdeck.engine.workspace import belongings
 from quarterdeck.engine.workspace.places import site_as_known
 from quarterdeck.errors import Conflict, InvalidInput, NotFound

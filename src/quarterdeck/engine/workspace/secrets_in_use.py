@@ -12,9 +12,9 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.plane.certificates import AuthorityUse, Certificates, Signer
 from quarterdeck.api.plane.keys import KeyPurpose
 from quarterdeck.api.revision import ReplicaTemplate
-from quarterdeck.components.authorities import common
 from quarterdeck.components.credentials import Authority, SharedSecrets, uses
 from quarterdeck.components.template import Revisions
+from quarterdeck.components.transitions.authorities import common
 from quarterdeck.engine.workspace import revisions
 from quarterdeck.engine.workspace.belongings import secrets_of
 from quarterdeck.pki.codec import decode, encode

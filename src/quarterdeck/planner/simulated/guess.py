@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.membership import EtcdMinor, Health, Membership, Space
 from quarterdeck.model.units import MachineState, UnitState
@@ -19,19 +21,13 @@ def from_world(world: World) -> Truth:
     running = {record.name: _from_fact(world, record.name) for record in world.memory.replicas}
     running |= _strays(world)
     ids = [member.id for each in world.memberships for member in each.members]
-    return Truth(
+    truth = Truth(
         slots=world.slots,
         memory=world.memory,
         revision=world.revision,
         via=world.via,
         apart=world.apart,
         changes=world.changes,
-        etcd_minors=world.etcd_minors,
-        keeps_one=world.keeps_one,
-        works_as=_works_as(world, Cluster.MAIN),
-        events_works_as=_works_as(world, Cluster.EVENTS),
-        downgrade=world.membership.downgrade if world.membership else None,
-        events_downgrade=world.events_membership.downgrade if world.events_membership else None,
         condemned=world.condemned,
         cordoned=world.cordoned,
         machines=tuple(map(_machine, world.machines)),
@@ -55,6 +51,19 @@ def from_world(world: World) -> Truth:
         expired=frozenset((name, world.memory.replica(name).revision) for name in world.expired),
         reattachable=bool(world.replicas) and all(each.reattachable for each in world.replicas),
         settings=world.settings,
+    )
+    return _with_versions_of_etcd(truth, world)
+
+
+def _with_versions_of_etcd(truth: Truth, world: World) -> Truth:
+    return replace(
+        truth,
+        etcd_minors=world.etcd_minors,
+        keeps_one=world.keeps_one,
+        works_as=_works_as(world, Cluster.MAIN),
+        events_works_as=_works_as(world, Cluster.EVENTS),
+        downgrade=world.membership.downgrade if world.membership else None,
+        events_downgrade=world.events_membership.downgrade if world.events_membership else None,
     )
 
 

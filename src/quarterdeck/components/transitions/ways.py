@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import product
 
 from quarterdeck.api.revision import ReplicaTemplate
-from quarterdeck.components import authorities, issuers, keys, upgrade_windows
 from quarterdeck.components.controller import sets
+from quarterdeck.components.transitions import authorities, issuers, keys, upgrade_windows
 from quarterdeck.errors import PreconditionFailed
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from quarterdeck.api.controlplane import ControlPlaneSpec
 from quarterdeck.api.plane.upgrade import UpgradeSettings, UpgradeWindow
 from quarterdeck.components.minors import KUBERNETES, dotted
-from quarterdeck.components.upgrade_windows import TELLS_COMPATIBILITY
+from quarterdeck.components.transitions.upgrade_windows import TELLS_COMPATIBILITY
 from quarterdeck.components.upstream_versions import minor
 from quarterdeck.errors import InvalidInput
 

@@ -11,7 +11,7 @@ from pydantic.alias_generators import to_camel
 
 from quarterdeck.api.plane.keys import FIRST_KEY, KeyPurpose, Keys, KeyUse
 from quarterdeck.api.revision import ReplicaTemplate
-from quarterdeck.components.authorities import succession_problem
+from quarterdeck.components.transitions.authorities import succession_problem
 
 
 def apart(one: ReplicaTemplate, other: ReplicaTemplate) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quarterdeck.api.controlplane import ControlPlaneSpec
-from quarterdeck.components import etcd_path, upgrade_path
+from quarterdeck.components.transitions import etcd_path, upgrade_path
 
 
 def next_part(spec: ControlPlaneSpec) -> ControlPlaneSpec | None:
