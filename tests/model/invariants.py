@@ -15,12 +15,14 @@ all of it that can be reached is stopped before anything else is done, and its d
 but who is dead in the eyes of its cluster too, or does not get well though it was restarted, one at a time, within
 the budget, and where another one can come; nothing is killed but what hangs, or lags; (19) no replica comes to a
 cordoned machine; (20) a volume is taken from no machine that answers, nor from a member that anybody counts on, keeps
-what is in it, stays in its zone, and is never open for writing on two machines; (21) controllers of two revisions that
-run one of them under two locks never run at the same time, nor do programs of two versions that must not meet; (22)
-what only a person ends is named for a person as long as a quorum answers: a voter that belongs to no replica, an alarm
-CORRUPT, authentication (``explorer``); (23) a standby is a learner that runs nothing but etcd, is never promoted, has a
-machine for itself, and is in place in the end; (24) an apiserver of an older minor version is only started once all
-that is stored was read, and no apiserver has run since that stores what it cannot read.
+what is in it, stays in its zone, and is never open for writing on two machines; (21) programs of two
+revisions that must not meet never run at the same time: controllers under two locks, versions that are no neighbours,
+holders of certificates or keys that others do not accept; (22) what only a person ends is named for a person as long as a quorum answers: a voter that belongs to no replica, an alarm
+CORRUPT, authentication (``explorer``); (23) in a new epoch kube-controller-manager waits for kubelets; (24) a standby is
+a learner that runs nothing but etcd, is never promoted, has a machine for itself, and is in place in the end; (25) no
+etcd is started that its cluster or its data is too new for (``versions_of_etcd``); (26) an apiserver of an older minor
+version, or without an encryption key, is only started once all that is stored was read, and no apiserver has run since
+that stores what it cannot read.
 """
 
 from __future__ import annotations
@@ -793,7 +795,7 @@ def check_read(before: FaultyTruth, step: Step, unread: frozenset[str]) -> None:
     """``unread``: the revisions that may not be able to read all that is stored."""
     if isinstance(step, StartUnit | RestartUnit | ReviveUnit) and step.component == Component.APISERVER:
         revision = before.memory.replica(step.replica).revision
-        claim(revision not in unread, f"24: {step.replica} starts as {revision}, and nobody has read what is stored")
+        claim(revision not in unread, f"26: {step.replica} starts as {revision}, and nobody has read what is stored")
 
 
 def _needed(truth: FaultyTruth) -> tuple[Component, ...]:
@@ -1216,20 +1218,20 @@ def _check_standing(truth: FaultyTruth) -> set[str]:
     stays = {name for name in there if slot is not None and truth.site_of(name) == slot.site}
     stays = stays & truth.members.keys() or {name for name in stays if not truth.memory.replica(name).listed}
     for name in there:
-        claim(truth.replica(name).units <= {Component.ETCD}, f"23: done, but the standby {name} runs more than etcd")
+        claim(truth.replica(name).units <= {Component.ETCD}, f"24: done, but the standby {name} runs more than etcd")
         member = truth.members.get(name)
-        claim(member is None or member.learner, f"23: done, but the standby {name} votes")
+        claim(member is None or member.learner, f"24: done, but the standby {name} votes")
     well = {name for name in stays & set(truth.following) if not truth.members[name].behind}
     up = [each for each in truth.machines if each.power is Power.ON and each.name not in truth.unreachable]
     answer = slot is not None and any(each.site == slot.site for each in up)
     dark = bool(truth.cuts) or any(not truth.answers(name) for name in stays)
-    claim(bool(well) or slot is None or dark or not answer, "23: done, but there is no standby that has the data")
+    claim(bool(well) or slot is None or dark or not answer, "24: done, but there is no standby that has the data")
     for name in well if not dark else ():
         _check_shape(truth, name)
     mine = [truth.machine_of(name).name for name in there if name in truth.members]
     others = {each.machine for each in truth.memory.replicas if each.name in truth.members.keys() - there}
     shared = set(mine) & others
-    claim(not shared, f"23: done, but a standby shares {shared}")
+    claim(not shared, f"24: done, but a standby shares {shared}")
     return stays
 
 

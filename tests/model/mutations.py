@@ -955,8 +955,8 @@ def nobody_is_told_of_authentication(patch: Patch) -> None:
 MUTATIONS = (
     Mutation(controllers_are_handed_on_at_once, 21, HANDED_ON),
     Mutation(versions_skip_the_window_between, 21, UPGRADED[0]),
-    Mutation(older_programs_start_though_nothing_was_read, 24, UPGRADED[0]),
-    Mutation(a_check_of_what_is_stored_counts_for_ever, 24, UPGRADED[0]),
+    Mutation(older_programs_start_though_nothing_was_read, 26, UPGRADED[0]),
+    Mutation(a_check_of_what_is_stored_counts_for_ever, 26, UPGRADED[0]),
     Mutation(an_older_etcd_starts_whatever_the_cluster_works_as, 25, NEWER_ETCD[0]),
     Mutation(an_older_etcd_starts_on_data_of_the_newer_one, 25, NEWER_ETCD[0]),
     Mutation(that_etcd_stores_as_the_older_one_counts_for_ever, 25, NEWER_ETCD[0]),
