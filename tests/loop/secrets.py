@@ -75,5 +75,6 @@ def cheap_secrets() -> Iterator[None]:
         patch("quarterdeck.engine.workspace.secrets_in_use.with_authorities", with_authorities),
         patch("quarterdeck.engine.workspace.secrets_in_use.with_manager", with_manager),
         patch("quarterdeck.engine.background.certificates.certificates", lambda secrets: ()),
+        patch("quarterdeck.engine.observation.observe.expired_replicas", lambda plane, world: frozenset()),
     ):
         yield

@@ -33,11 +33,6 @@ EQUIVALENT: dict[str, str] = {
     "tuple((each for each in never_ready(world, record) if fact.complaint(each) is not None))": (
         "where nothing is quiet there is no complaint: it saves time"
     ),
-    # --- stage ------------------------------------------------------------------------------------------------------
-    # --- events -----------------------------------------------------------------------------------------------------
-    "events.renew: events is None or not view.wants_events => not view.wants_events": (
-        "where events are wanted apart, there is a view of their cluster"
-    ),
     # --- traffic ----------------------------------------------------------------------------------------------------
     "traffic.follow: world.record is None or view.takeover or (not world.balancer(world.record).ready) => "
     "view.takeover or not world.balancer(world.record).ready": "where there is no name, no load balancer has it",

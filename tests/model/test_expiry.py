@@ -41,7 +41,8 @@ BETWEEN = frozenset(
 
 def expired(replicas: int, *, left: int = 0, offline: bool = True, apart: bool = False) -> FaultyTruth:
     """A plane whose certificates have expired, but those of ``left`` replicas, and of which new ones are asked for."""
-    restart = ReplicaChange(restart=frozenset({Component.ETCD}))
+    members = {Component.ETCD, Component.EVENTS_ETCD} if apart else {Component.ETCD}
+    restart = ReplicaChange(restart=frozenset(members))
     events = frozenset({FORMER, "two"}) if apart else frozenset[str]()
     truth = changing(replicas, replicas, restart, apart=events)
     old = frozenset((each.name, FORMER) for each in truth.memory.replicas[left:])

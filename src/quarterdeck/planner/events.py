@@ -72,7 +72,7 @@ def renew(view: Reading) -> RuleOutcome:
     leftovers of the previous one are removed first. No data is lost: a quorum of the others has the events.
     """
     events = view.events
-    if events is None or not view.wants_events:
+    if events is None or events.world.membership is None or not view.wants_events:
         return RuleOutcome()
     out = (each for each in view.wanted if each.name in events.lost and events.member(each) is None)
     why = "it is no longer a member, and another one replaces it"

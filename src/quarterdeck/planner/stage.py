@@ -118,7 +118,8 @@ def _exchanging(
     others = (*kept, *stay)
     if leaving or not _spare_one(world, others):
         return now
-    (slot,) = _uncovered(slots, others)
+    empty = _uncovered(slots, others)
+    slot = next((each for each in empty if fits(last, each)), empty[0])
     taken = {each.machine for each in world.memory.replicas if busy(world, each)}
     if machine_for(world, slot, taken, (last,)) is None:
         return Stage(heading=site, wanted=now.wanted, waiting=(no_machine(world, slot, f" to replace {last.name}"),))
@@ -159,7 +160,7 @@ def _is_backend(world: World, record: Replica) -> bool:
 def _uncovered(empty: tuple[Slot, ...], acting: tuple[Replica, ...]) -> tuple[Slot, ...]:
     """The slots without a substitute: each substitute covers a slot of its own place if possible, or else any."""
     left = match(empty, acting, lambda _: ()).empty
-    return left[: len(empty) - len(acting)]
+    return left[: max(0, len(empty) - len(acting))]
 
 
 def _stands_in(world: World, record: Replica) -> bool:

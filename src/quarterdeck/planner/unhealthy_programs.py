@@ -7,9 +7,11 @@ is this program, or its machine. A program that fails on the first replica of a 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from quarterdeck.model.clusters import CLUSTER
 from quarterdeck.model.components import Component
-from quarterdeck.model.membership import Health, MemberFact
+from quarterdeck.model.membership import Health
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps.units import StartUnit
 from quarterdeck.model.units import IDLE, UnitState
@@ -47,19 +49,16 @@ def _is_no_trial(view: View, record: Replica, component: Component) -> bool:
 
 def lags(view: View, record: Replica, component: Component) -> bool:
     """Whether a program is a member that is known to lag now. (A learner on trial still belongs to the rollout.)"""
-    member = _member(view, record, component)
+    member = view.world.member(record.name, CLUSTER[component]) if component in CLUSTER else None
     return member is not None and member.lagging is True
-
-
-def _member(view: View, record: Replica, component: Component) -> MemberFact | None:
-    """The member of etcd that a program is, if it is one."""
-    return view.world.member(record.name, CLUSTER[component]) if component in CLUSTER else None
 
 
 def is_surely_ill(view: View, record: Replica, component: Component) -> bool:
     """Whether an unhealthy program is known to be so, and did not merely fail to answer: a member is down, or lags."""
-    member = _member(view, record, component)
-    return member is None or member.lagging is True or member.health is Health.DOWN
+    if component not in CLUSTER or lags(view, record, component):
+        return True
+    member = view.world.member(record.name, CLUSTER[component])
+    return member is not None and member.health is Health.DOWN
 
 
 def time_for(view: View, record: Replica, component: Component) -> float:
@@ -72,7 +71,7 @@ def time_for(view: View, record: Replica, component: Component) -> float:
 
 def joins(view: View, record: Replica, component: Component) -> bool:
     """Whether a program is a member without a vote, which no quorum needs."""
-    member = _member(view, record, component)
+    member = view.world.member(record.name, CLUSTER[component]) if component in CLUSTER else None
     return member is not None and member.learner
 
 
@@ -89,8 +88,8 @@ def not_alone(view: View, record: Replica, component: Component) -> str:
         return f"{min(slow)} is far behind as well, so the cause is not this member"
     of = view if cluster is view.cluster else view.events
     assert of is not None, "its cluster is known"
-    # One that lags is none of those that count.
-    return "" if has_quorum(of.up_to_date) else "the others are not a healthy quorum without it"
+    rest = (replace(voter, healthy=voter.healthy and voter.replica != record.name) for voter in of.up_to_date)
+    return "" if has_quorum(rest) else "the others are not a healthy quorum without it"
 
 
 def is_calm(view: View, record: Replica) -> bool:
@@ -146,9 +145,8 @@ def _is_well_as_a_member(view: View, record: Replica, component: Component) -> b
     state. (A joining member does not answer before it has copied, and is unreachable until then.)
     """
     member = view.world.member(record.name, CLUSTER[component])
-    assert member is not None, "only a member is due"
-    if member.lagging:
-        return False
+    if member is None or member.lagging:
+        return member is None
     if member.lagging is False or (member.health is Health.UNREACHABLE and not member.learner):
         return member.health is not Health.DOWN
     return member.health is Health.HEALTHY and has_the_data(view.world, member)
@@ -196,7 +194,7 @@ def runs_well_elsewhere(view: View, record: Replica, component: Component) -> bo
 
 
 def _surely_well(view: View, record: Replica, component: Component) -> bool:
+    member = view.world.member(record.name, CLUSTER[component]) if component in CLUSTER else None
     if component in CLUSTER:
-        member = _member(view, record, component)  # (healthy, or no other one would be judged)
-        return member is not None and not member.learner
+        return member is not None and not member.learner and member.health is Health.HEALTHY
     return is_due(view, record, component) and is_well(view, record, component)

@@ -238,7 +238,7 @@ def stop_frozen(view: View) -> RuleOutcome:
             for record in view.world.memory.replicas
             if view.reachable(record)
             for component in sorted(view.fact(record).frozen)
-            if any(_leads_well(view, other, component) for other in view.world.memory.replicas)
+            if any(_leads_well(view, other, component) for other in view.world.memory.replicas if other is not record)
         )
     )
 
