@@ -15,14 +15,14 @@ all of it that can be reached is stopped before anything else is done, and its d
 but who is dead in the eyes of its cluster too, or does not get well though it was restarted, one at a time, within
 the budget, and where another one can come; nothing is killed but what hangs, or lags; (19) no replica comes to a
 cordoned machine; (20) a volume is taken from no machine that answers, nor from a member that anybody counts on, keeps
-what is in it, stays in its zone, and is never open for writing on two machines; (21) programs of two
-revisions that must not meet never run at the same time: controllers under two locks, versions that are no neighbours,
-holders of certificates or keys that others do not accept; (22) what only a person ends is named for a person as long as a quorum answers: a voter that belongs to no replica, an alarm
-CORRUPT, authentication (``explorer``); (23) in a new epoch kube-controller-manager waits for kubelets; (24) a standby is
-a learner that runs nothing but etcd, is never promoted, has a machine for itself, and is in place in the end; (25) no
-etcd is started that its cluster or its data is too new for (``versions_of_etcd``); (26) an apiserver of an older minor
-version, or without an encryption key, is only started once all that is stored was read, and no apiserver has run since
-that stores what it cannot read.
+what is in it, stays in its zone, and is never open for writing on two machines; (21) programs of two revisions that
+must not meet never run at the same time: controllers under two locks, versions that are no neighbours, holders of
+certificates or keys that others do not accept; (22) what only a person ends is named for a person as long as a quorum
+answers: a voter that belongs to no replica, an alarm CORRUPT, authentication (``explorer``); (23) in a new epoch
+kube-controller-manager waits for kubelets; (24) a standby is a learner that runs nothing but etcd, is never promoted,
+has a machine for itself, and is in place in the end; (25) no etcd is started that its cluster or its data is too new
+for (``versions_of_etcd``); (26) an apiserver of an older minor version, or without an encryption key, is only started
+once all that is stored was read, and no apiserver has run since that stores what it cannot read.
 """
 
 from __future__ import annotations

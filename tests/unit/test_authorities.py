@@ -163,7 +163,7 @@ def chain_is_valid(presented: bytes, root: bytes, name: str) -> bool:
 
 def test_who_trusts_only_the_former_authority_verifies_servers_by_the_cross_signed_one() -> None:
     former, new = (create_authority(f"alpha-{each}", NOW) for each in ("former", "new"))
-    authority = with_issuer(Authority.of(former), 1, new, NOW)
+    authority = with_issuer(Authority.of(former), 1, new, 0, NOW)
     request = CertificateRequest(
         common_name="server", usage=Usage.SERVER, lifetime=timedelta(days=1), dns_names=("server.example",)
     )
@@ -180,6 +180,14 @@ def _parts(pair: KeyPair) -> tuple[bytes, bytes]:
     return pair.certificate, pair.key
 
 
+def test_after_one_that_was_taken_back_the_authority_in_use_signs_the_next_one() -> None:
+    needed = dict.fromkeys(Signer, frozenset({0, 1}))
+    secrets = with_authorities("alpha", create_plane_secrets("alpha", NOW), needed, NOW)
+    again = with_authorities("alpha", secrets, dict.fromkeys(Signer, frozenset({0, 2})), NOW).kubernetes_ca
+    crossed = x509.load_pem_x509_certificate(again.at(2).crossed)
+    assert crossed.issuer == x509.load_pem_x509_certificate(again.at(0).pair.certificate).subject
+
+
 def test_a_cross_signed_authority_signs_no_authorities_and_outlives_neither_of_both() -> None:
     former = create_authority("former", NOW, lifetime=timedelta(days=30))
     new = create_authority("new", NOW)
@@ -192,7 +200,7 @@ def test_a_cross_signed_authority_signs_no_authorities_and_outlives_neither_of_b
 def test_an_authority_that_may_sign_none_is_followed_by_one_without_a_cross_signed_certificate() -> None:
     former = create_authority("former", NOW)
     bound = KeyPair(cross_signed(former, create_authority("root", NOW), NOW), former.key)
-    assert with_issuer(Authority.of(bound), 1, create_authority("new", NOW), NOW).at(1).crossed == b""
+    assert with_issuer(Authority.of(bound), 1, create_authority("new", NOW), 0, NOW).at(1).crossed == b""
 
 
 def test_missing_authorities_are_made_once_and_former_ones_forgotten() -> None:

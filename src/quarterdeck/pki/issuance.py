@@ -136,8 +136,8 @@ def name_of(plane: str, signer: Signer, number: int) -> str:
 def with_authorities(
     plane: str, secrets: SharedSecrets, needed: Mapping[Signer, frozenset[int]], now: datetime
 ) -> SharedSecrets:
-    """``secrets`` with all authorities of these numbers; unchanged if they are known. A new one is signed by the one
-    before it, if that may sign authorities.
+    """``secrets`` with all authorities of these numbers; unchanged if they are known. A new one is also signed by the
+    one before it that is needed, if that may sign authorities.
     """
     complete = {each: _with_all(plane, each, secrets.authority(each), numbers, now) for each, numbers in needed.items()}
     if all(authority is secrets.authority(each) for each, authority in complete.items()):
@@ -147,15 +147,19 @@ def with_authorities(
 
 def _with_all(plane: str, signer: Signer, authority: Authority, numbers: frozenset[int], now: datetime) -> Authority:
     for number in sorted(numbers - {each.number for each in authority.known}):
-        authority = with_issuer(authority, number, create_authority(name_of(plane, signer, number), now), now)
+        pair = create_authority(name_of(plane, signer, number), now)
+        former = max((each for each in numbers if each < number), default=None)
+        authority = with_issuer(authority, number, pair, former, now)
     return authority
 
 
-def with_issuer(authority: Authority, number: int, pair: KeyPair, now: datetime) -> Authority:
-    """``authority`` with another known one, which the one before it signs, if that may sign authorities."""
-    former = max((each for each in authority.known if each.number < number), key=lambda each: each.number, default=None)
-    may = former is not None and may_sign_authorities(former.pair.certificate)
-    crossed = cross_signed(pair, former.pair, now) if former is not None and may else b""
+def with_issuer(authority: Authority, number: int, pair: KeyPair, former: int | None, now: datetime) -> Authority:
+    """``authority`` with another known one, which the ``former`` one in use signs, if there is one that may sign
+    authorities.
+    """
+    signs = authority.at(former).pair if former is not None else None
+    may = signs is not None and may_sign_authorities(signs.certificate)
+    crossed = cross_signed(pair, signs, now) if signs is not None and may else b""
     known = (*authority.known, NumberedAuthority(number, pair, crossed))
     return replace(authority, known=tuple(sorted(known, key=lambda each: each.number)))
 
