@@ -361,6 +361,13 @@ class Joined:
         serving = [each for each in able if self.votes(each)]
         return self.random.choice(serving) if serving else None
 
+    @property
+    def has_unreleased_locks(self) -> bool:
+        """Whether a program that has ended still holds a lock, which nobody takes before it expires."""
+        leading = {lease: _holder(leader) for lease, leader in self.leaders.items()}
+        kept = [held for lease, held in self.kube.leases.items() if held.holder not in ("", None, leading.get(lease))]
+        return any(not self.at_moment((held.renewed or 0.0) + held.duration) for held in kept)
+
     def _renew(self) -> None:
         """Who leads renews its lease again and again."""
         for lease, leader in self.leaders.items():

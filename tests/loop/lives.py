@@ -479,6 +479,8 @@ class Life:
                 if self.wishes[-1].cloud or ConditionType.ADDONS_APPLIED in found
                 else {}
             )
+        if self.world.has_unreleased_locks:
+            found |= {ConditionType.READY: "True", ConditionType.CONTROLLERS_LEAD: "Unknown"}
         # Who has only just come to lead has not renewed yet.
         wanted |= {
             ConditionType.CONTROLLERS_LEAD: found[ConditionType.CONTROLLERS_LEAD]
